@@ -442,9 +442,83 @@ static void test_columns(void)
 	end_directory();
 }
 
+/* A recording of samples from outside: 10 of them, in one thread. */
+static struct record outside_record(int32_t pid, uint64_t start_ns, uint64_t weight)
+{
+	struct record r = record_new(8);
+
+	r.header->engine = CSINK_ENGINE_OUTSIDE;
+	r.header->pid = pid;
+	r.header->start_monotonic_ns = start_ns;
+	r.header->cpu_end_ns = weight;
+	strcpy(r.header->comm, "still");
+	record_module(&r, "/bin/still", 0x400000, 0x401000, 0x402000);
+	return r;
+}
+
+/* Of one process each: samples that weigh what was counted, and samples that weigh a period; and one that the library
+ * records as well, from a moment on. */
+static void test_outside(void)
+{
+	struct csink_outside_process processes[] = {
+		{.pid = 200, .comm = "still", .cpu_ns = 30 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 201, .comm = "still", .cpu_ns = 50 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 202, .comm = "prog", .cpu_ns = 20 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 203, .comm = "brief", .cpu_ns = 1 * MS, .has_cpu = 1, .is_sampled = 1},
+	};
+	struct csink_outside outside = {
+		.user_ns = 101 * MS, .has_rusage = 1, .processes = processes, .nr_processes = 4};
+	uint64_t weight = 20 * MS, loader = 1 * MS, inside = 18 * MS;
+	struct csink_rec_thread *thread;
+	struct csink_profile *p;
+	struct record r;
+
+	new_directory();
+	for (int32_t pid = 200; pid < 202; pid++) {
+		r = outside_record(pid, 1000, weight);
+		r.header->events[0].flags |= pid == 201 ? CSINK_EVENT_BY_PERIOD : 0;
+		thread = record_thread(&r, pid, "still");
+		thread->nr_samples = 10;
+		record_row(&r, thread, NULL, 0x401008, 10, &weight);
+		record_write(&r, directory, pid == 200 ? "200.0.rec" : "201.0.rec");
+	}
+	r = outside_record(202, 1000, loader);
+	thread = record_thread(&r, 202, "prog");
+	thread->nr_samples = 18;
+	record_row(&r, thread, NULL, 0x401008, 1, &loader);
+	record_row(&r, thread, NULL, 0x401010, 17, &inside)->head.aux = CSINK_PHASE_INJECTED;
+	record_write(&r, directory, "202.0.rec");
+	r = record_new(8);
+	r.header->pid = 202;
+	r.header->start_monotonic_ns = 2000;
+	r.header->cpu_start_ns = 2 * MS;
+	r.header->cpu_end_ns = 20 * MS;
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	record_row(&r, record_thread(&r, 202, "prog"), NULL, 0x401020, 18, &inside);
+	record_write(&r, directory, "202.1.rec");
+	p = collect(&outside);
+
+	is_num(sum(p, "task-clock", NULL, NULL), 101 * MS, "with samples from outside all time is there, once");
+	is_num(sum(p, "task-clock", "pid", "200"), 30 * MS, "samples that weigh counts: the process has its CPU time");
+	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 9 * MS,
+	       "no more than a sample's weight is added for a thread; what had no sample is [not sampled]");
+	is_num(self(p, "task-clock", "[not sampled: still]"), 8 * MS, "[not sampled] has the program's name");
+	is_num(self(p, "task-clock", "[not sampled: brief]"), 1 * MS,
+	       "[not sampled] has the name of one without samples");
+	is_num(sum(p, "task-clock", "pid", "201"), 50 * MS,
+	       "samples that weigh periods are scaled to their process's CPU time");
+	is_num(sum(p, "samples", "pid", "202"), 19, "what the library recorded is not counted twice");
+	is_num(sum(p, "task-clock", "pseudo", "start-up"), 1 * MS, "samples from before the library's are kept");
+	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), NULL,
+	       "what was sampled from outside is not unprofiled");
+	csink_profile_free(p);
+	end_directory();
+}
+
 int main(void)
 {
 	test_one();
+	test_outside();
 	test_tree();
 	test_nothing_injected();
 	test_events();
