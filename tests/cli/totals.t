@@ -56,7 +56,7 @@ ok "more processes have more page faults" test "$(counted page-faults)" -gt $((f
 # A hundred short processes: none is lost.
 countersink -o h.pb.gz -- sh -c 'i=0; while [ $i -lt 100 ]; do "$0" 0; i=$((i + 1)); done' "$spin" 2>err
 unlike "$(cat err)" 'lost' "a hundred static processes: no record is lost"
-like "$(cat err)" 'unprofiled.*static_spin' "a hundred static processes are named"
+like "$(cat err)" 'outside .*static_spin \(100 times\)' "a hundred static processes are named"
 
 # The launcher's own children do not count as the command's.
 for _ in 1 2 3 4 5 6 7 8; do
