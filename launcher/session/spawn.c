@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
-#include "launcher/session/find_program.h"
 #include "preload/core/preload_entry.h"
+#include "preload/core/program_file.h"
 #include "preload/core/record/run_dir.h"
 #include "preload/core/seccomp_probe.h"
 
@@ -181,13 +182,21 @@ static void add_preload(struct env_builder *b, const char *was, const char *libr
 	b->text += strlen(b->text) + 1;
 }
 
+/* Can the shell of system(3) and popen(3) not be injected? */
+static bool is_shell_outside(void)
+{
+	enum csink_program_kind kind;
+	CSINK_AUTO_CLOSE int fd = csink_program_open(AT_FDCWD, "/bin/sh", &kind);
+
+	return fd >= 0 && csink_program_reason(kind);
+}
+
 char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts)
 {
 	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 7;
 	const char *was = preloaded(env);
 	char variable[CSINK_OPTION_NAME], place[CSINK_RUN_DIR_PLACE];
 	struct env_builder b = {0};
-	struct csink_program shell;
 
 	while (env[nr])
 		nr++;
@@ -220,8 +229,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 		add(&b, CSINK_ENV_RUN_PLACE "=%s", place);
 	if (csink_nr_filters)
 		add(&b, CSINK_ENV_RUN_FILTERS "=" CSINK_RUN_FILTERS_FORMAT, csink_nr_filters, csink_deadly_calls);
-	csink_program_inspect("/bin/sh", &shell);
-	if (shell.reason)
+	if (is_shell_outside())
 		add(&b, CSINK_ENV_RUN_SHELL "=1");
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
 		if (!(csink_run_options[i].flags & CSINK_OPT_LIB) || !*texts[i])
