@@ -171,5 +171,5 @@ int csink_cfi_next(const struct csink_cfi_table *table, const uint8_t **at, stru
 	if (!read_length(&r, &is_64))
 		return -1;
 	*at = r.end;
-	return read_fde(table, entry, fde);
+	return csink_cfi_read_entry(table, entry, fde);
 }
