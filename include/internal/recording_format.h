@@ -330,8 +330,8 @@ enum csink_code_kind {
 	CSINK_CODE_PHP,              /* the position is the line, 0 if it is not known; there is no table */
 	CSINK_CODE_PERL,             /* likewise */
 	CSINK_CODE_RUBY,             /* likewise */
-	CSINK_CODE_V8, /* no positions; the table is two numbers of 32 bits, in UTF-16 code units: where the function
-			  is in its script, and the script's length */
+	CSINK_CODE_V8, /* the table is a struct csink_rec_v8_lines, or its first two numbers: then there are no
+			  positions */
 	CSINK_NR_CODE_KINDS
 };
 
@@ -348,6 +348,20 @@ struct csink_rec_image {
 	uint8_t image[];
 };
 #define CSINK_IMAGE_MAX_SPAN (1U << 31) /* addresses farther from the base have no position */
+
+/*
+ * The line table of a function of JavaScript, as V8 has it: bytes that are numbers of seven bits each, the lowest
+ * first, and another one follows if bit 7 is set. Behind this: nr_positions bytes, pairs of signed increments (bit 0 is
+ * the sign, and then the others are those of -1 - n): of the offset in the bytecodes, from -1, where the sign is a
+ * flag, and of twice the place in the script (and 2). If nr_bytecodes is not 0, the bytecodes follow, and then the
+ * bytes of unsigned numbers: how much code the function's entry became, and then each bytecode; positions are in that
+ * code, at the end of an instruction. Otherwise they are in the bytecodes.
+ */
+struct csink_rec_v8_lines {
+	uint32_t start, length; /* of the function in its script, and the script's length, in UTF-16 code units */
+	uint32_t version;       /* of V8: major << 16 | minor */
+	uint32_t nr_positions, nr_bytecodes;
+};
 
 /* Something the user must know, once. aux: 0 information, 1 warning. */
 struct csink_rec_note {

@@ -15,6 +15,7 @@
 #include "launcher/base/path.h"
 #include "launcher/collect/code_lines.h"
 #include "launcher/collect/jit_images.h"
+#include "launcher/collect/v8_positions.h"
 
 #define CACHE_SLOTS 8192
 #define NOT_SHOWN UINT32_MAX /* in place of a location */
@@ -192,21 +193,26 @@ static const struct csink_script *find_script(struct collector *c, csink_str_t f
 	return &c->scripts[c->nr_scripts - 1].lines;
 }
 
-/* JavaScript: the path of the script, and the function's first line. False without memory. */
-static bool place_script(struct collector *c, const struct csink_rec_code *code,
-			 struct csink_profile_function *function)
+/*
+ * JavaScript: the path of the script, the function's first line, and that of the position: the first one if it is not
+ * known. False without memory.
+ */
+static bool place_script(struct collector *c, const struct csink_rec_code *code, uint32_t position,
+			 struct csink_profile_function *function, int64_t *line)
 {
 	char path[4096];
 	const char *name = csink_profile_text(c->p, function->file);
+	struct csink_v8_source source = csink_v8_source(code, position);
 	const struct csink_script *script;
-	uint32_t words[2] = {0};
 
 	function->file = csink_profile_str(c->p, csink_script_path(name, path, sizeof(path)));
 	script = find_script(c, function->file);
-	if (script && code->nr_table == sizeof(words))
-		memcpy(words, code->text + code->nr_names, sizeof(words));
-	function->start_line = script ? csink_script_line(script, words[0], words[1]) : 0;
-	return script != NULL;
+	if (!script)
+		return false;
+	*line = function->start_line = csink_script_line(script, source.start, source.length);
+	if (source.is_known)
+		*line = csink_script_line(script, source.place, source.length);
+	return true;
 }
 
 /* The location of a frame in registered code. 0 without memory. */
@@ -248,11 +254,8 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 	function.file = csink_profile_str(p, code->text + strlen(code->text) + 1);
 	function.start_line = code->first_line <= INT32_MAX ? code->first_line : 0;
 	line.line = csink_code_line(code, (uint32_t)frame);
-	if (code->head.aux == CSINK_CODE_V8) {
-		if (!place_script(f->c, code, &function))
-			return 0;
-		line.line = function.start_line; /* which line of the function runs is not known */
-	}
+	if (code->head.aux == CSINK_CODE_V8 && !place_script(f->c, code, (uint32_t)frame, &function, &line.line))
+		return 0;
 	line.function = csink_profile_function_add(p, &function);
 	return line_location(f->c, source_mapping(f->c, function.file), &line);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Frames of JavaScript in node, of each version that is installed: every function and file as Error.stack reports them, lines of
-# functions, builtins that are mapped a second time, --frames, reports, children, threads, and a V8 that is not supported.
+# Frames of JavaScript in node, of each version that is installed: every function, file and line as Error.stack reports them, first
+# lines of functions, builtins that are mapped a second time, --frames, reports, children, threads, and a V8 that is not supported.
 # NODES can name more programs than the one in PATH.
 . "$(dirname "$0")/lib.sh"
 
@@ -21,11 +21,36 @@ share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is
 		END { print all ? int(100 * of / all) : -1 }'
 }
 
-each_version() { # NODE NAME
-	countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$1" "$FRAMES/truth.js" truth.json >out 2>err </dev/null
-	is "$?:$(cat out err)" "0:" "$2 runs as without countersink"
-	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz)" '^[12][0-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' \
-		"$2: every function and file of every frame is right"
+truth() { # NAME WHAT OPTION_OF_COMPARE NODE OPTION...
+	name=$1 what=$2 option=$3
+	shift 3
+	countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$@" "$FRAMES/truth.js" truth.json >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:" "$name: the program runs as without countersink"
+	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz $option)" \
+		'^[12][0-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' "$name: $what of every frame is right"
+}
+
+# The share of each of the three lines. Without --no-enable-lazy-source-positions, V8 has no places of a function that nobody asked for.
+three() { # NAME NODE OPTION...
+	name=$1
+	shift
+	countersink -q -F 2000 -o three.pb.gz -- "$@" --no-enable-lazy-source-positions "$FRAMES/lines.js" 60 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:1000" "$name: the program runs as without countersink"
+	countersink report --all --by=line three.pb.gz >report 2>&1
+	for line in $(grep -nE '// (first|second|third)$' "$FRAMES/lines.js" | cut -d: -f1); do
+		share=$(awk -v place="lines.js:$line" 'NF > 1 && $(NF - 1) == place { print int($4) }' report)
+		ok "$name: a third of the work is in line $line (${share:-0} % of the samples)" test "${share:-0}" -ge 15 -a "${share:-0}" -le 40
+	done
+}
+
+each_version() { # NODE NAME MAJOR
+	truth "$2" "every function and file" no-lines "$1"
+	unoptimized=--no-opt
+	[ "$3" -lt 22 ] || unoptimized="--no-opt --no-maglev"
+	truth "$2, interpreted" "every line" "" "$1" $unoptimized --no-sparkplug
+	truth "$2, compiled without optimization" "every line" "" "$1" $unoptimized --always-sparkplug
+	three "$2, interpreted" "$1" $unoptimized --no-sparkplug
+	three "$2, compiled without optimization" "$1" $unoptimized --always-sparkplug
 
 	countersink -q -F 2000 --frames=native -o native.pb.gz -- "$1" "$FRAMES/work.js" 400 >out 2>err </dev/null
 	is "$?:$(cat out err)" "0:1000" "$2: with --frames=native, the program runs as without countersink"
@@ -53,7 +78,7 @@ each_version() { # NODE NAME
 }
 
 while read -r node major _; do
-	each_version "$node" "node $major"
+	each_version "$node" "node $major" "$major"
 done <nodes
 rm -f truth.pb.gz
 [ -s nodes ] || done_testing

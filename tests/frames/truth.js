@@ -1,6 +1,7 @@
 // As truth.py, for JavaScript: before each page fault that it causes on purpose, it writes down its own stack.
 //
-// usage: truth.js FILE      writes the stacks, JSON: [[function, file, 0], innermost first]
+// usage: truth.js FILE      writes the stacks, JSON: [[function, file, line], innermost first]
+// The line is 0 where no file has the source: V8 has places in that alone.
 // Async callers are no frames, and builtin functions are frames of V8's that some of its versions have and others lack.
 // A name that was computed at run time is a property of the function object alone: the profile has the name that V8
 // inferred from the source, or (anonymous). Likewise for initializers of classes, from node 22 on.
@@ -32,7 +33,7 @@ function format(error, sites) {
 			file = site.isEval() ? '[eval]' : '[builtin]';
 		if (file.startsWith('file:'))
 			file = require('url').fileURLToPath(file);
-		return [nameOf(site, name), file, 0];
+		return [nameOf(site, name), file, file.startsWith('/') ? site.getLineNumber() : 0];
 	}).filter(place => place[1] !== '[builtin]');
 }
 
@@ -46,10 +47,8 @@ function note() {
 	return next += 4096;
 }
 
-function here() {
-	pages[note()] = 1;
-	return 1;
-}
+// In one line: V8 itself causes page faults when a function returns.
+function here() { pages[note()] = 1; return 1; }
 
 function recurse(n) { return n ? 1 + recurse(n - 1) : here(); }
 

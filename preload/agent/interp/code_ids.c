@@ -43,15 +43,15 @@ static bool match_any(csink_ref_t ref, uint32_t aux, const void *key)
 	return true;
 }
 
-static bool copy_table(struct csink_interp_walk *walk, char *to, const struct csink_code_source *source, uint32_t bytes)
+static bool copy_part(struct csink_interp_walk *walk, char *to, struct csink_code_part part)
 {
 	uint64_t word;
 
-	for (uint32_t at = 0; at < bytes; at += 8) {
-		uint32_t piece = bytes - at < 8 ? bytes - at : 8, back = 8 - piece;
+	for (uint32_t at = 0; at < part.bytes; at += 8) {
+		uint32_t piece = part.bytes - at < 8 ? part.bytes - at : 8, back = 8 - piece;
 
 		/* Do not read beyond the end: the last word begins earlier, and its first bytes are dropped. */
-		if (!csink_interp_load(walk, source->table + at - back, &word))
+		if (!csink_interp_load(walk, part.at + at - back, &word))
 			return false;
 		word >>= 8 * back;
 		memcpy(to + at, &word, piece);
@@ -59,9 +59,34 @@ static bool copy_table(struct csink_interp_walk *walk, char *to, const struct cs
 	return true;
 }
 
+/* The parts of the line table, one after the other; the first one may be the source's own. */
+static bool copy_table(struct csink_interp_walk *walk, char *to, const struct csink_code_source *source)
+{
+	uint32_t nr = source->table_bytes;
+
+	if (source->table == (uintptr_t)source->own)
+		memcpy(to, source->own, nr);
+	else if (!copy_part(walk, to, (struct csink_code_part){source->table, nr}))
+		return false;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(source->more); nr += source->more[i++].bytes) {
+		if (!copy_part(walk, to + nr, source->more[i]))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t table_bytes(const struct csink_code_source *source)
+{
+	uint64_t nr = source->table_bytes;
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(source->more); i++)
+		nr += source->more[i].bytes;
+	return nr <= MAX_TABLE ? (uint32_t)nr : 0;
+}
+
 static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *walk, uintptr_t address)
 {
-	struct csink_code_source source;
+	struct csink_code_source source = {0};
 	char names[MAX_NAMES];
 	uint32_t nr_names = 0, nr_table, bytes;
 	struct csink_rec_code *code;
@@ -70,7 +95,7 @@ static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *
 		nr_names = source.names(walk, &source, names, sizeof(names));
 	if (!nr_names)
 		return 0;
-	nr_table = source.table_bytes <= MAX_TABLE ? source.table_bytes : 0;
+	nr_table = table_bytes(&source);
 	bytes = (uint32_t)sizeof(struct csink_rec_code) + nr_names + nr_table;
 	code = csink_recording_reserve(walk->rec, walk->writer, bytes);
 	if (!code)
@@ -78,7 +103,7 @@ static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *
 	code->first_line = source.first_line;
 	code->nr_names = (uint16_t)nr_names;
 	memcpy(code->text, names, nr_names);
-	code->nr_table = copy_table(walk, code->text + nr_names, &source, nr_table) ? nr_table : 0;
+	code->nr_table = nr_table && copy_table(walk, code->text + nr_names, &source) ? nr_table : 0;
 	csink_recording_commit(code, bytes, CSINK_ENTRY_CODE, source.kind);
 	return csink_recording_ref(walk->rec, code);
 }

@@ -140,6 +140,7 @@ struct csink_interp_walk {
 	bool is_settled; /* set by the language: what is read from now on is whole, so loads are not checked */
 	bool is_full;    /* there were more frames than CSINK_MAX_DEPTH */
 	bool is_broken;  /* frames are missing at the outer end */
+	const void *own; /* the language's own, of the frame that is added: for describe() */
 };
 
 /* What is done with frames of interpreters: --frames. */
@@ -216,6 +217,12 @@ static inline bool csink_interp_load_known(struct csink_interp_walk *walk, uintp
 	return true;
 }
 
+/* Bytes in the interpreter's memory. */
+struct csink_code_part {
+	uintptr_t at;
+	uint32_t bytes;
+};
+
 /* A function in the interpreter's memory, for code_ids.c: read at its first sample only. */
 struct csink_code_source {
 	uint16_t kind; /* enum csink_code_kind */
@@ -226,7 +233,8 @@ struct csink_code_source {
 	uintptr_t name, file; /* addresses, in the form that names() reads */
 	uintptr_t table;      /* address of the line table's bytes */
 	uint32_t table_bytes;
-	uint32_t own[2]; /* for a line table that describe() makes itself */
+	struct csink_code_part more[3]; /* what the table goes on with */
+	uint32_t own[5];                /* for a line table that describe() makes itself */
 };
 
 /** Where a function is, if it had a frame in this walk; else its place. Context: signal. */

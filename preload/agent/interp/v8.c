@@ -17,13 +17,13 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "preload/agent/interp/interp.h"
+#include "preload/agent/interp/v8_impl.h"
 #include "preload/agent/unwind/cfi_row.h"
 #include "preload/agent/unwind/code_copies.h"
 
 /* Offsets, bytes, that are equal in all these versions; from the end of a frame, and from a tagged pointer. */
 enum {
-	TAG = 1, /* set in pointers to objects; numbers (Smi) have their value in the upper half */
+	TAG = CSINK_V8_TAG,
 	FRAME_CONTEXT = -24,
 	FRAME_FUNCTION = -32,
 	OBJECT_MAP = 0 - TAG,
@@ -63,7 +63,8 @@ enum {
 	MAX_MISSES = 64,        /* frames without a function, before the first one that has one */
 };
 
-/* What V8 exports, in the order of struct layout. */
+/* What V8 exports, in the order of struct csink_v8_layout. The last ones may be missing. */
+enum { NR_OPTIONAL = 6 };
 static const char *const exports[][3] = {
 	{"class_JSFunction__shared__SharedFunctionInfo"},
 	{"class_SharedFunctionInfo__name_or_scope_info__Object",
@@ -80,11 +81,12 @@ static const char *const exports[][3] = {
 	{"LastJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE"},
 	{"TaggedSize"},
 	{"off_fp_function"},
-};
-
-struct layout {
-	uint16_t shared, name, script, flags, first_slot, type_shared, type_script, type_scope, type_first, type_last;
-	uint16_t tagged_bytes, fp_function;
+	{"type_BytecodeArray__BYTECODE_ARRAY_TYPE"},
+	{"type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", "type_ByteArray__BYTE_ARRAY_TYPE"},
+	{"type_Code__CODE_TYPE"},
+	{"class_BytecodeArray__data__uintptr_t"},
+	{"_ZN2v88internal7Version6major_E"},
+	{"_ZN2v88internal7Version6minor_E"},
 };
 
 enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
@@ -98,7 +100,7 @@ static int exported(const struct csink_elf_view *object, const char *name)
 	uintptr_t at;
 	int value;
 
-	memcpy(full + 6, name, strlen(name) + 1);
+	memcpy(full + (name[0] == '_' ? 0 : 6), name, strlen(name) + 1);
 	at = csink_elf_look(object, full, STT_OBJECT, NULL);
 	return at && object->copy(&value, (void *)at, sizeof(value)) ? value : -1;
 }
@@ -106,9 +108,9 @@ static int exported(const struct csink_elf_view *object, const char *name)
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uint16_t values[CSINK_ARRAY_SIZE(exports)];
-	struct layout *layout = (struct layout *)to->data;
+	struct csink_v8_layout *layout = (struct csink_v8_layout *)to->data;
 
-	_Static_assert(sizeof(struct layout) == sizeof(values) && sizeof(values) <= sizeof(to->data), "one a value");
+	_Static_assert(sizeof(*layout) == sizeof(values) && sizeof(values) <= sizeof(to->data), "one a value");
 	*why = "JavaScript frames are not read: this version of V8 does not export where its fields are; node 18 to "
 	       "24 is supported";
 	/* v8::Isolate::GetCurrent(), which is exported by what has V8 for its add-ons. */
@@ -119,6 +121,8 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 
 		for (size_t k = 0; k < CSINK_ARRAY_SIZE(exports[0]) && exports[i][k] && value == -1; k++)
 			value = exported(object, exports[i][k]);
+		if (value == -1 && i + NR_OPTIONAL >= CSINK_ARRAY_SIZE(exports))
+			value = 0;
 		if (value == -1)
 			return -1;
 		values[i] = (uint16_t)value;
@@ -135,53 +139,39 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 #endif
 }
 
-static const struct layout *layout_of(const struct csink_interp_walk *walk)
-{
-	return (const struct layout *)walk->interpreter->data;
-}
-
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t word_at(struct csink_interp_walk *walk, uintptr_t at, bool *ok)
-{
-	uint64_t value = 0;
-
-	*ok = *ok && csink_interp_load(walk, at, &value);
-	return value;
-}
-
-/* The type of an object, which *object is the address of: of its new copy if it was moved. -1: it is none. */
-static int type_of(struct csink_interp_walk *walk, uint64_t *object)
+int csink_v8_type(struct csink_interp_walk *walk, uint64_t *object)
 {
 	bool ok = *object & TAG;
-	uint64_t map = word_at(walk, *object + OBJECT_MAP, &ok);
+	uint64_t map = csink_v8_word(walk, *object + OBJECT_MAP, &ok);
 
 	if (ok && !(map & TAG)) {
 		*object = map + TAG;
-		map = word_at(walk, *object + OBJECT_MAP, &ok);
+		map = csink_v8_word(walk, *object + OBJECT_MAP, &ok);
 	}
-	map = word_at(walk, map + TYPE_OF_MAP, &ok);
+	map = csink_v8_word(walk, map + TYPE_OF_MAP, &ok);
 	return ok ? (uint16_t)map : -1;
 }
 
 /* What describes a function: shared by its closures. 0: the object is no function. */
 static uint64_t shared_of(struct csink_interp_walk *walk, uint64_t function)
 {
-	const struct layout *layout = layout_of(walk);
-	int type = type_of(walk, &function);
+	const struct csink_v8_layout *layout = csink_v8_layout(walk);
+	int type = csink_v8_type(walk, &function);
 	bool ok = type >= layout->type_first && type <= layout->type_last;
-	uint64_t shared = word_at(walk, function - TAG + layout->shared, &ok);
+	uint64_t shared = csink_v8_word(walk, function - TAG + layout->shared, &ok);
 
-	return ok && type_of(walk, &shared) == layout->type_shared ? shared : 0;
+	return ok && csink_v8_type(walk, &shared) == layout->type_shared ? shared : 0;
 }
 
 /* A function's script; 0: it has none. */
 static uint64_t script_of(struct csink_interp_walk *walk, uint64_t shared)
 {
 	bool ok = true;
-	uint64_t script = word_at(walk, shared - TAG + layout_of(walk)->script, &ok);
+	uint64_t script = csink_v8_word(walk, shared - TAG + csink_v8_layout(walk)->script, &ok);
 
-	return ok && type_of(walk, &script) == layout_of(walk)->type_script ? script : 0;
+	return ok && csink_v8_type(walk, &script) == csink_v8_layout(walk)->type_script ? script : 0;
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -225,9 +215,9 @@ static bool put_chars(struct csink_interp_walk *walk, uint64_t string, int type,
 
 	nr = CSINK_MIN(nr, text->room); /* NULs are left out, and would be read without end */
 	if ((type & FORM_MASK) == EXTERNAL)
-		at = word_at(walk, string + STRING_OUTSIDE, &ok);
+		at = csink_v8_word(walk, string + STRING_OUTSIDE, &ok);
 	for (uint32_t i = skip * bytes; ok && i < (skip + nr) * bytes && text->nr < text->room; i += bytes) {
-		uint64_t word = word_at(walk, (at + i) & ~7UL, &ok) >> 8 * ((at + i) & 7);
+		uint64_t word = csink_v8_word(walk, (at + i) & ~7UL, &ok) >> 8 * ((at + i) & 7);
 
 		put_char(text, bytes == 1 ? (uint8_t)word : (uint16_t)word);
 	}
@@ -241,17 +231,17 @@ static bool put_string(struct csink_interp_walk *walk, uint64_t string, struct t
 	uint32_t nr_rest = 0, skip = 0, nr = UINT32_MAX;
 
 	for (int i = 0; i < 2 * MAX_LINKS; i++) {
-		int type = type_of(walk, &string), form = type & FORM_MASK;
+		int type = csink_v8_type(walk, &string), form = type & FORM_MASK;
 		bool ok = type >= 0 && type < NOT_STRING;
-		uint32_t length = (uint32_t)word_at(walk, string + STRING_LENGTH, &ok);
+		uint32_t length = (uint32_t)csink_v8_word(walk, string + STRING_LENGTH, &ok);
 
 		nr = CSINK_MIN(nr, length);
 		if (form == CONCATENATED && nr_rest < MAX_LINKS)
-			rest[nr_rest++] = word_at(walk, string + STRING_SECOND, &ok);
+			rest[nr_rest++] = csink_v8_word(walk, string + STRING_SECOND, &ok);
 		if (form == SLICED)
-			skip += (uint32_t)(word_at(walk, string + STRING_SECOND, &ok) >> 32);
+			skip += (uint32_t)(csink_v8_word(walk, string + STRING_SECOND, &ok) >> 32);
 		if (form == CONCATENATED || form == SLICED || form == REFERENCE) {
-			string = word_at(walk, string + STRING_FIRST, &ok);
+			string = csink_v8_word(walk, string + STRING_FIRST, &ok);
 			nr = form == CONCATENATED ? UINT32_MAX : nr;
 			if (!ok)
 				return false;
@@ -278,24 +268,24 @@ struct scope {
 
 static bool read_scope(struct csink_interp_walk *walk, uint64_t object, struct scope *scope)
 {
-	uint32_t slot = layout_of(walk)->first_slot, flags, nr, module;
+	uint32_t slot = csink_v8_layout(walk)->first_slot, flags, nr, module;
 	bool is_new = slot > 3, ok = true; /* V8 13: positions are before the locals, and flags are no Smi */
-	uint64_t word = word_at(walk, object + SCOPE_SLOTS, &ok);
+	uint64_t word = csink_v8_word(walk, object + SCOPE_SLOTS, &ok);
 
 	flags = (uint32_t)(is_new ? word : word >> 32);
-	nr = (uint32_t)(word_at(walk, object + SCOPE_LOCALS, &ok) >> 32);
+	nr = (uint32_t)(csink_v8_word(walk, object + SCOPE_LOCALS, &ok) >> 32);
 	module = is_new ? 5 : 4;
 	slot += (flags & SCOPE_TYPE_MASK) == module;
 	slot += nr < MAX_LISTED_LOCALS ? 2 * nr : 1 + nr;
 	slot += !!(flags & SCOPE_HAS_CLASS_VARIABLE);
 	if (flags & SCOPE_HAS_NAME) {
-		scope->name = word_at(walk, object + SCOPE_SLOTS + 8UL * slot, &ok);
+		scope->name = csink_v8_word(walk, object + SCOPE_SLOTS + 8UL * slot, &ok);
 		slot += 2;
 	}
 	if (flags & SCOPE_HAS_INFERRED_NAME)
-		scope->inferred = word_at(walk, object + SCOPE_SLOTS + 8UL * slot++, &ok);
+		scope->inferred = csink_v8_word(walk, object + SCOPE_SLOTS + 8UL * slot++, &ok);
 	slot = is_new ? 3 : slot;
-	scope->start = (uint32_t)(word_at(walk, object + SCOPE_SLOTS + 8UL * slot, &ok) >> 32);
+	scope->start = (uint32_t)(csink_v8_word(walk, object + SCOPE_SLOTS + 8UL * slot, &ok) >> 32);
 	return ok;
 }
 
@@ -303,14 +293,14 @@ static bool read_scope(struct csink_interp_walk *walk, uint64_t object, struct s
 static bool read_name(struct csink_interp_walk *walk, uint64_t shared, struct scope *scope)
 {
 	bool ok = true;
-	uint64_t name = word_at(walk, shared - TAG + layout_of(walk)->name, &ok);
+	uint64_t name = csink_v8_word(walk, shared - TAG + csink_v8_layout(walk)->name, &ok);
 	int type;
 
 	*scope = (struct scope){0};
 	if (!(name & TAG))
 		return ok;
-	type = type_of(walk, &name);
-	if (type == layout_of(walk)->type_scope)
+	type = csink_v8_type(walk, &name);
+	if (type == csink_v8_layout(walk)->type_scope)
 		return read_scope(walk, name, scope);
 	scope->name = type >= 0 && type < NOT_STRING ? name : 0;
 	return ok && type >= 0;
@@ -321,7 +311,7 @@ static bool put_if_string(struct csink_interp_walk *walk, uint64_t object, struc
 {
 	uint64_t string = object;
 
-	return !(object & TAG) || type_of(walk, &string) >= NOT_STRING || put_string(walk, string, text);
+	return !(object & TAG) || csink_v8_type(walk, &string) >= NOT_STRING || put_string(walk, string, text);
 }
 
 /* Append text, or what stands for an empty one, and a NUL. False: it cannot be read. */
@@ -352,7 +342,7 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 	    !put_name(walk, scope.name, scope.inferred, "(anonymous)", &text))
 		return 0;
 	if (source->file)
-		name = word_at(walk, source->file + SCRIPT_NAME, &ok);
+		name = csink_v8_word(walk, source->file + SCRIPT_NAME, &ok);
 	if (!put_name(walk, name, 0, source->file ? "[eval]" : "[builtin]", &text))
 		return 0;
 	return ok ? text.nr : 0;
@@ -367,13 +357,14 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct 
 	*to = (struct csink_code_source){.kind = CSINK_CODE_V8, .names = names, .name = shared, .file = script};
 	if (!ok || !read_name(walk, shared, &scope))
 		return false;
-	text = script ? word_at(walk, script + SCRIPT_SOURCE, &ok) : 0;
+	text = script ? csink_v8_word(walk, script + SCRIPT_SOURCE, &ok) : 0;
 	/* The launcher finds the line in the script's file, if that has the length of what V8 was given. */
-	if (ok && text && type_of(walk, &text) < NOT_STRING) {
+	if (ok && text && csink_v8_type(walk, &text) < NOT_STRING) {
 		to->own[0] = scope.start;
-		to->own[1] = (uint32_t)word_at(walk, text + STRING_LENGTH, &ok);
+		to->own[1] = (uint32_t)csink_v8_word(walk, text + STRING_LENGTH, &ok);
 		to->table = (uintptr_t)to->own;
-		to->table_bytes = sizeof(to->own);
+		to->table_bytes = 2 * sizeof(to->own[0]);
+		csink_v8_add_tables(walk, walk->own, to);
 	}
 	return ok;
 }
@@ -394,10 +385,10 @@ static bool identify(struct csink_interp_walk *walk, uint64_t shared, uint64_t *
 
 	*identity = walk->interpreter->module;
 	if (script) {
-		*identity = csink_interp_mix(*identity, word_at(walk, script + SCRIPT_ID, &ok));
+		*identity = csink_interp_mix(*identity, csink_v8_word(walk, script + SCRIPT_ID, &ok));
 		*identity = csink_interp_mix(*identity, walk->room->own);
-		*identity = csink_interp_mix(*identity,
-					     word_at(walk, shared - TAG + layout_of(walk)->flags + FLAGS_IDS, &ok));
+		*identity = csink_interp_mix(
+			*identity, csink_v8_word(walk, shared - TAG + csink_v8_layout(walk)->flags + FLAGS_IDS, &ok));
 		return ok;
 	}
 	if (!read_name(walk, shared, &scope) || !put_if_string(walk, scope.name, &text))
@@ -471,9 +462,11 @@ static uint64_t function_of(struct csink_interp_walk *walk, uintptr_t begin, uin
 }
 
 /* Add the frame of a function. False: no frame may follow. */
-static bool take_frame(struct csink_interp_walk *walk, uint64_t function, uintptr_t record)
+static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const struct csink_v8_frame *frame,
+		       uintptr_t record)
 {
 	uint64_t shared = shared_of(walk, function), identity;
+	struct csink_v8_place place;
 
 	if (!shared) {
 		miss(walk);
@@ -483,7 +476,12 @@ static bool take_frame(struct csink_interp_walk *walk, uint64_t function, uintpt
 		begin_thread(walk);
 	if (!identify(walk, shared, &identity))
 		return true;
-	if (!csink_interp_frame(walk, identity, function, 0))
+	/* A function has further entries of the recording once it has tables, since they are copied to each. */
+	csink_v8_find_place(walk, frame, shared, &place);
+	if (place.nr_positions)
+		identity = csink_interp_mix(identity, (uint64_t)place.nr_positions << 32 | place.nr_offsets);
+	walk->own = &place;
+	if (!csink_interp_frame(walk, identity, function, place.position))
 		return false;
 	csink_interp_group(walk, record);
 	return true;
@@ -499,26 +497,30 @@ static bool has_no_tables(uintptr_t pc, bool is_exact)
 static void walk_v8(struct csink_interp_walk *walk)
 {
 	const struct csink_walk *native = walk->native;
-	uintptr_t pc = csink_context_pc(walk->context), begin = csink_context_sp(walk->context);
+	struct csink_v8_frame frame = {.begin = csink_context_sp(walk->context),
+				       .pc = csink_context_pc(walk->context),
+				       .is_exact = true,
+				       .is_innermost = true};
 	struct csink_module module;
-	uintptr_t record = begin;
-	bool is_exact = true;
+	uintptr_t record = frame.begin;
 
 	/* The interrupted instruction of a builtin stays, and what called it is named. */
-	if (csink_modules_find(pc, &module) || csink_code_copies_have(pc))
+	if (csink_modules_find(frame.pc, &module) || csink_code_copies_have(frame.pc))
 		record = 0;
 	csink_interp_find_cfas(walk);
 	for (uint32_t i = 0; i < native->nr_frames; i++) {
-		uintptr_t end = walk->room->cfas[i];
 		uint64_t function = 0;
 
-		if (end != UINTPTR_MAX && begin != UINTPTR_MAX)
-			function = function_of(walk, begin, end);
-		if (function & TAG && has_no_tables(pc, is_exact) && !take_frame(walk, function, record))
+		frame.end = walk->room->cfas[i];
+		if (frame.end != UINTPTR_MAX && frame.begin != UINTPTR_MAX)
+			function = function_of(walk, frame.begin, frame.end);
+		if (function & TAG && has_no_tables(frame.pc, frame.is_exact) &&
+		    !take_frame(walk, function, &frame, record))
 			break;
-		begin = record = end;
-		pc = native->frames[i] & ~CSINK_FRAME_EXACT;
-		is_exact = native->frames[i] & CSINK_FRAME_EXACT;
+		frame.is_innermost = !i && !(function & TAG) && csink_v8_is_own_code(walk, frame.pc);
+		frame.begin = record = frame.end;
+		frame.pc = native->frames[i] & ~CSINK_FRAME_EXACT;
+		frame.is_exact = native->frames[i] & CSINK_FRAME_EXACT;
 	}
 }
 

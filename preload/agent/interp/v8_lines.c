@@ -1,0 +1,216 @@
+/*
+ * The line that runs of a JavaScript function. Runs in the handler of the thread whose frames are read.
+ *
+ * A frame of the interpreter has the function's bytecodes and an offset in them; code that is compiled without being
+ * optimized ("baseline") has a table of how much code each bytecode became. V8 makes the table of the bytecodes' places
+ * in the source when it first needs it, for Error.stack for instance, or at once with
+ * --no-enable-lazy-source-positions. Without it, and in optimized code, the line is not known. Here the tables are
+ * found, and copied at the first sample of a function that has them; the launcher decodes them
+ * (launcher/collect/v8_positions.c).
+ *
+ * Sources: V8's src/execution/frame-constants.h, src/objects/bytecode-array.tq, src/objects/code.h, and
+ * src/builtins/x64/builtins-x64.cc (registers of the interpreter) of 10.2 to 13.6.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/interp/v8_impl.h"
+#include "preload/agent/unwind/code_copies.h"
+
+/* Bytes from the end of a frame, and from a tagged pointer. */
+enum {
+	TAG = CSINK_V8_TAG,
+	FRAME_BYTECODES = -48,
+	FRAME_OFFSET = -56,
+	LENGTH = 8 - TAG, /* of arrays, a Smi */
+	BYTES = 16 - TAG, /* of an array of bytes */
+	SHARED_DATA = 8 - TAG,
+	MAX_TABLES = 60 * 1024, /* bytes of all tables of a function */
+	NR_HANDLERS = 256,
+	MAX_STEP = 12,           /* bytes from a bytecode to the next one, perhaps with another one between them */
+	MAX_HANDLER = 16 * 1024, /* bytes of the code that runs one bytecode, at most */
+};
+
+/* What no version exports of compiled code. */
+static const struct version {
+	uint16_t major, minor;
+	uint16_t positions;                    /* in an array of bytecodes: their places */
+	uint16_t code_bytecodes, code_offsets; /* in code: what it was made of, how much of it each bytecode became */
+	uint16_t code_start, code_size;
+	bool is_code_inside; /* the code begins there; else its address is there */
+} versions[] = {
+	{10, 2, 32, 16, 24, 128, 40, true},
+	{11, 3, 32, 16, 24, 40, 56, false},
+	{12, 4, 24, 8, 16, 40, 52, false},
+	{13, 6, 24, 8, 16, 40, 56, false},
+};
+
+static const struct version *version_of(const struct csink_v8_layout *layout)
+{
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(versions); i++) {
+		if (versions[i].major == layout->version && versions[i].minor == layout->minor)
+			return layout->type_bytecodes && layout->type_bytes && layout->type_code && layout->bytecodes
+				       ? &versions[i]
+				       : NULL;
+	}
+	return NULL;
+}
+
+/* An array, which *array is the address of, and its length. 0: it is of another type, or empty. */
+static uint32_t length_of(struct csink_interp_walk *walk, uint64_t *array, int type)
+{
+	bool ok = type && csink_v8_type(walk, array) == type;
+	uint64_t length = csink_v8_word(walk, *array + LENGTH, &ok);
+
+	return ok && !(uint32_t)length && length >> 32 <= MAX_TABLES ? (uint32_t)(length >> 32) : 0;
+}
+
+/*
+ * The table of the interpreter has the code of each bytecode: alone, and behind the two prefixes. Returns where the one
+ * begins that has the interrupted instruction; 0: it is in none. What was found is kept by instruction: V8's own code
+ * stays where it is.
+ */
+static uint64_t find_handler(struct csink_interp_walk *walk, uintptr_t table)
+{
+	static _Atomic uint64_t kept[256]; /* instruction << 16 | bytes from the begin, by any thread */
+	uintptr_t pc = csink_context_pc(walk->context);
+	_Atomic uint64_t *slot = &kept[(pc ^ pc >> 8) % CSINK_ARRAY_SIZE(kept)];
+	uint64_t has = atomic_load_explicit(slot, memory_order_relaxed), begin = 0, other;
+
+	_Static_assert(MAX_HANDLER <= 1 << 16, "the distance has 16 bits");
+	if (has >> 16 == pc)
+		return pc - (uint16_t)has;
+	for (uint32_t i = 0; i < 3 * NR_HANDLERS; i++) {
+		if (!csink_interp_load(walk, table + 8UL * i, &other))
+			return 0;
+		begin = other <= pc && other > begin ? other : begin;
+	}
+	if (pc - begin >= MAX_HANDLER)
+		return 0;
+	atomic_store_explicit(slot, (uint64_t)pc << 16 | (pc - begin), memory_order_relaxed);
+	return begin;
+}
+
+/* Does this code run the bytecode at an offset? */
+static bool is_handler_of(struct csink_interp_walk *walk, uintptr_t table, uint64_t handler, uintptr_t at)
+{
+	bool ok = true, is = false;
+	uint64_t bytecode = csink_v8_word(walk, at, &ok) & 0xff;
+
+	for (uint32_t i = 0; i < 3 && ok && !is; i++)
+		is = csink_v8_word(walk, table + 8 * (NR_HANDLERS * i + bytecode), &ok) == handler;
+	return ok && is;
+}
+
+/*
+ * The offset that the interpreter has in registers while it runs the code of a bytecode; a frame has that of its last
+ * call. Before the code of the next bytecode is entered, the register has the offset of that. False: no such code runs.
+ * *offset is 0 if the registers have something else.
+ */
+static bool offset_in_registers(struct csink_interp_walk *walk, const struct csink_v8_place *place, uint32_t *offset)
+{
+#if defined(__x86_64__)
+	const greg_t *registers = walk->context->uc_mcontext.gregs;
+	uintptr_t table = (uintptr_t)registers[REG_R15];
+	uint32_t begin = csink_v8_layout(walk)->bytecodes - TAG;
+	uint64_t at = (uint64_t)registers[REG_R9], handler = find_handler(walk, table);
+
+	*offset = 0;
+	if (!handler || at - begin >= place->nr_bytecodes)
+		return handler != 0;
+	for (uint64_t back = 0; back <= CSINK_MIN(at - begin, (uint64_t)MAX_STEP); back++) {
+		if (is_handler_of(walk, table, handler, place->bytecodes + at - back)) {
+			*offset = (uint32_t)(at - back);
+			break;
+		}
+	}
+	return true;
+#else
+	(void)walk;
+	(void)place;
+	(void)offset;
+	return false;
+#endif
+}
+
+/* The interpreter runs the function. False: where is not known. */
+static bool place_in_bytecodes(struct csink_interp_walk *walk, const struct csink_v8_frame *frame,
+			       struct csink_v8_place *place)
+{
+	uint32_t begin = csink_v8_layout(walk)->bytecodes - TAG, offset = 0;
+	bool ok = true;
+
+	if ((!frame->is_innermost || !offset_in_registers(walk, place, &offset)) && !frame->is_exact)
+		offset = (uint32_t)(csink_v8_word(walk, frame->end + (uintptr_t)FRAME_OFFSET, &ok) >> 32);
+	place->position = offset - begin;
+	return ok && place->position < place->nr_bytecodes;
+}
+
+/* Baseline code runs the function. False: it is other code. */
+static bool place_in_code(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t shared,
+			  const struct version *version, struct csink_v8_place *place)
+{
+	bool ok = true;
+	uint64_t start, size, bytecodes;
+
+	place->code = csink_v8_word(walk, shared + SHARED_DATA, &ok);
+	if (!ok || csink_v8_type(walk, &place->code) != csink_v8_layout(walk)->type_code)
+		return false;
+	start = place->code - TAG + version->code_start;
+	if (!version->is_code_inside)
+		start = csink_v8_word(walk, start, &ok);
+	size = (uint32_t)csink_v8_word(walk, place->code - TAG + version->code_size, &ok);
+	bytecodes = csink_v8_word(walk, place->code - TAG + version->code_bytecodes, &ok);
+	place->offsets = csink_v8_word(walk, place->code - TAG + version->code_offsets, &ok);
+	place->position = (uint32_t)(frame->pc - start + frame->is_exact);
+	return ok && frame->pc - start < size + !frame->is_exact &&
+	       csink_v8_type(walk, &bytecodes) == csink_v8_layout(walk)->type_bytecodes &&
+	       bytecodes == place->bytecodes &&
+	       (place->nr_offsets = length_of(walk, &place->offsets, csink_v8_layout(walk)->type_bytes)) > 0;
+}
+
+bool csink_v8_is_own_code(const struct csink_interp_walk *walk, uintptr_t pc)
+{
+	return pc - walk->interpreter->start < walk->interpreter->end - walk->interpreter->start ||
+	       csink_code_copies_have(pc);
+}
+
+void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t shared,
+			 struct csink_v8_place *place)
+{
+	const struct csink_v8_layout *layout = csink_v8_layout(walk);
+	const struct version *version = version_of(layout);
+	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin;
+
+	*place = (struct csink_v8_place){0};
+	place->bytecodes = csink_v8_word(walk, frame->end + (uintptr_t)FRAME_BYTECODES, &ok);
+	if (!ok || !(place->nr_bytecodes = length_of(walk, &place->bytecodes, layout->type_bytecodes)))
+		goto none;
+	place->positions = csink_v8_word(walk, place->bytecodes - TAG + version->positions, &ok);
+	if (!ok || !(place->nr_positions = length_of(walk, &place->positions, layout->type_bytes)))
+		goto none;
+	if (csink_v8_is_own_code(walk, frame->pc) ? place_in_bytecodes(walk, frame, place)
+						  : place_in_code(walk, frame, shared, version, place))
+		return;
+none:
+	*place = (struct csink_v8_place){0};
+}
+
+void csink_v8_add_tables(struct csink_interp_walk *walk, const struct csink_v8_place *place,
+			 struct csink_code_source *to)
+{
+	const struct csink_v8_layout *layout = csink_v8_layout(walk);
+	uint32_t nr_bytecodes = place->code ? place->nr_bytecodes : 0;
+
+	_Static_assert(sizeof(struct csink_rec_v8_lines) == sizeof(to->own), "own[] is one");
+	if (!place->nr_positions || place->nr_positions + nr_bytecodes + place->nr_offsets > MAX_TABLES)
+		return;
+	to->own[2] = (uint32_t)layout->version << 16 | layout->minor;
+	to->own[3] = place->nr_positions;
+	to->own[4] = nr_bytecodes;
+	to->table_bytes = sizeof(to->own);
+	to->more[0] = (struct csink_code_part){place->positions + BYTES, place->nr_positions};
+	to->more[1] = (struct csink_code_part){place->bytecodes - TAG + layout->bytecodes, nr_bytecodes};
+	to->more[2] = (struct csink_code_part){place->offsets + BYTES, place->nr_offsets};
+}
