@@ -31,7 +31,7 @@ enum {
 	SCRIPT_SOURCE = 8 - TAG,
 	SCRIPT_NAME = 16 - TAG,
 	SCRIPT_ID = 64 - TAG,
-	FLAGS_IDS = 4, /* behind a function's flags: number in its script, number in the isolate; 32 bits each */
+	ID_SHIFT = 32,            /* in the word of a function's flags: its number in its script */
 	STRING_LENGTH = 12 - TAG, /* 32 bits */
 	STRING_TEXT = 16 - TAG,
 	STRING_FIRST = 16 - TAG, /* of a concatenation; what a slice or another reference is of */
@@ -372,8 +372,9 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
 /*
- * Numbers of scripts and functions start anew in each isolate, which is a thread's. Functions without a script are
- * V8's own, or of native code: their numbers may be equal, so it is their names that identify them.
+ * Numbers of scripts start anew in each isolate, which is a thread's, and those of functions in each script. Functions
+ * without a script are V8's own, or of native code: their numbers may be equal, so it is their names that identify
+ * them.
  */
 static bool identify(struct csink_interp_walk *walk, uint64_t shared, uint64_t *identity)
 {
@@ -381,14 +382,15 @@ static bool identify(struct csink_interp_walk *walk, uint64_t shared, uint64_t *
 	char name[HASHED_TEXT];
 	struct text text = {.to = name, .room = sizeof(name)};
 	struct scope scope;
+	uint64_t word;
 	bool ok = true;
 
 	*identity = walk->interpreter->module;
 	if (script) {
 		*identity = csink_interp_mix(*identity, csink_v8_word(walk, script + SCRIPT_ID, &ok));
 		*identity = csink_interp_mix(*identity, walk->room->own);
-		*identity = csink_interp_mix(
-			*identity, csink_v8_word(walk, shared - TAG + csink_v8_layout(walk)->flags + FLAGS_IDS, &ok));
+		word = csink_v8_word(walk, shared - TAG + csink_v8_layout(walk)->flags, &ok);
+		*identity = csink_interp_mix(*identity, word >> ID_SHIFT);
 		return ok;
 	}
 	if (!read_name(walk, shared, &scope) || !put_if_string(walk, scope.name, &text))
