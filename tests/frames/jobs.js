@@ -1,4 +1,6 @@
 // Children by fork() and spawn(), worker threads; all print the same line.
+//
+// usage: jobs.js [deep DEPTH SECONDS]      deep: works so many frames deep instead, SECONDS of CPU time
 'use strict';
 const { fork, execFileSync } = require('child_process');
 const { Worker, isMainThread, parentPort } = require('worker_threads');
@@ -16,6 +18,8 @@ function busy(ms) {
 	return 'worked';
 }
 
+function deep(n, seconds) { return n > 1 ? deep(n - 1, seconds) + 1 : busy(1000 * seconds).length; }
+
 async function main() {
 	console.log(inMain(200));
 	const worker = new Worker(__filename);
@@ -27,6 +31,8 @@ async function main() {
 
 if (!isMainThread)
 	parentPort.postMessage(inWorker(200));
+else if (process.argv[2] === 'deep')
+	deep(Number(process.argv[3]), Number(process.argv[4]));
 else if (process.argv[2] === 'child')
 	process.send(inChild(200));
 else if (process.argv[2] === 'print')

@@ -42,7 +42,7 @@ def _packed(value):
 
 class Profile:
     """samples: (CPU ns, [functions, innermost first], {label: text or number}); facts: {key: [texts]}.
-    lines: of each sample, [(function, file, line), innermost first]; counts: its first value, how often it was taken."""
+    lines: of each sample, [(function, file, line), innermost first]; addresses: those of the same; counts: its first value, how often it was taken."""
 
     def __init__(self, path):
         with gzip.open(path) as f:
@@ -56,24 +56,28 @@ class Profile:
             fields = dict(_fields(message))
             functions[fields.get(1, 0)] = self.strings[fields.get(2, 0)]
             files[fields.get(1, 0)] = self.strings[fields.get(4, 0)]
-        locations, lines = {}, {}
+        locations, lines, addresses = {}, {}, {}
         for message in raw[4]:
-            number, names, places = 0, [], []
+            number, address, names, places = 0, 0, [], []
             for field, value in _fields(message):
                 if field == 1:
                     number = value
+                elif field == 3:
+                    address = value
                 elif field == 4:
                     line = dict(_fields(value))
                     names.append(functions.get(line.get(1, 0), '?'))
                     places.append((names[-1], files.get(line.get(1, 0), ''), line.get(2, 0)))
             locations[number] = names or ['?']
             lines[number] = places or [('?', '', 0)]
+            addresses[number] = [address] * len(lines[number])
         types = [dict(_fields(message)) for message in raw[1]]
         units = [self.strings[t.get(2, 0)] for t in types]
         column = units.index('nanoseconds') if 'nanoseconds' in units else 0
         self.samples = [self._sample(message, column, locations) for message in raw[2]]
-        self.lines = [sum((lines.get(n, []) for field, value in _fields(message) if field == 1 for n in _packed(value)), [])
-                      for message in raw[2]]
+        stacks = [[n for field, value in _fields(message) if field == 1 for n in _packed(value)] for message in raw[2]]
+        self.lines = [sum((lines.get(n, []) for n in stack), []) for stack in stacks]
+        self.addresses = [sum((addresses.get(n, []) for n in stack), []) for stack in stacks]
         self.counts = [next((_packed(value)[0] for field, value in _fields(message) if field == 2), 0) for message in raw[2]]
         self.facts = {}
         for message in raw[13]:
