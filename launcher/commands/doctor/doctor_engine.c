@@ -76,18 +76,18 @@ void csink_doctor_check_outside(struct csink_doctor *doctor)
 	int err = doctor->refused ? -EACCES : try_outside(doctor, true);
 
 	if (doctor->refused)
-		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE,
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE, "",
 				 "no: static, musl and 32-bit programs are counted only");
 	else if (!err)
-		csink_doctor_add(doctor, "outside", CSINK_LEVEL_OK,
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_OK, "",
 				 "static, musl and 32-bit programs are sampled, too: by the kernel, on %s",
 				 doctor->event);
 	else if (err == -EINVAL && !try_outside(doctor, false))
-		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE,
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE, "",
 				 "static, musl and 32-bit programs are sampled, too; before Linux 6.13 their samples "
 				 "weigh a period, and are scaled to their CPU time");
 	else
-		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE,
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE, "",
 				 "no: static, musl and 32-bit programs are counted only: %s",
 				 csink_explain_brief(-err, why, sizeof(why)));
 }
