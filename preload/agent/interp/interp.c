@@ -12,6 +12,7 @@
 #include "preload/agent/unwind/code_copies.h"
 #include "preload/agent/unwind/find_object.h"
 #include "preload/agent/unwind/jit_objects.h"
+#include "preload/agent/unwind/made_code.h"
 #include "preload/core/private_memory.h"
 
 static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl, &csink_ruby,
@@ -140,6 +141,7 @@ void csink_interp_begin(enum csink_interp_mode wanted)
 	csink_code_ids_reset();
 	csink_code_copies_begin();
 	csink_jit_begin();
+	csink_made_set_stepper(NULL);
 	csink_modules_set_callback(on_module);
 }
 
@@ -258,7 +260,7 @@ bool csink_interp_may_run(const struct csink_interp_walk *walk)
 void csink_interp_find_cfas(struct csink_interp_walk *walk)
 {
 	if (!walk->has_cfas)
-		csink_walk_cfas(walk->native, walk->context, walk->room->cfas, walk->room->merged);
+		csink_walk_cfas(walk->native, walk->context, walk->room->cfas, walk->room->fps, walk->room->merged);
 	walk->has_cfas = true;
 }
 
@@ -323,8 +325,12 @@ static void merge(const struct csink_interp_walk *from, struct csink_walk *walk,
 		uintptr_t last = i == nr_native ? UINTPTR_MAX : from->room->cfas[i] + 1 ? from->room->cfas[i] - 1 : 0;
 		bool has_group = m.group < nr_groups && groups[m.group].record <= last;
 
-		for (uint64_t first = i == nr_native ? 0 : flag; m.group < nr_groups && groups[m.group].record <= last;
-		     first = 0)
+		uint64_t first = flag;
+
+		/* At the end, a group whose record is where the last native frame begins replaces that. */
+		if (i == nr_native && has_group && groups[m.group].record != (i ? from->room->cfas[i - 1] : sp))
+			first = 0;
+		for (; m.group < nr_groups && groups[m.group].record <= last; first = 0)
 			/* A record below the stack pointer is in no native frame. */
 			nr = put_group(&m, nr, groups[m.group].record >= sp ? first : 0);
 		if (i == nr_native)

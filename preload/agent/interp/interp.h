@@ -115,6 +115,7 @@ struct csink_interp_room {
 	uint64_t frames[CSINK_MAX_DEPTH]; /* of the interpreter, innermost first */
 	uint64_t merged[CSINK_MAX_DEPTH]; /* both kinds; also the scratch of csink_walk_cfas() */
 	uintptr_t cfas[CSINK_MAX_DEPTH];  /* of the native frames: see csink_walk_cfas() */
+	uintptr_t fps[CSINK_MAX_DEPTH];   /* likewise */
 	struct csink_interp_group groups[CSINK_MAX_DEPTH];
 	struct csink_interp_seen seen[64]; /* each at a hash of its address */
 	uint64_t nr_walks;                 /* so far: the number of the current one */
@@ -301,7 +302,7 @@ int32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t
  */
 bool csink_interp_may_run(const struct csink_interp_walk *walk);
 
-/** Set room->cfas, if it is not set yet. Context: signal. */
+/** Set room->cfas and fps, if they are not set yet. Context: signal. */
 void csink_interp_find_cfas(struct csink_interp_walk *walk);
 
 /** Where the function with the loop over instructions begins; 0: it was not set. Context: signal. */
@@ -333,10 +334,10 @@ void csink_code_ids_reset(void);
 /** Unlock the table's memory after the program called mlockall(2). Context: thread. */
 void csink_code_ids_unlock(void);
 
-extern const struct csink_language csink_perl;   /* perl.c */
-extern const struct csink_language csink_php;    /* php.c */
-extern const struct csink_language csink_python; /* python.c */
-extern const struct csink_language csink_ruby;   /* ruby.c */
-extern const struct csink_language csink_v8;     /* v8.c */
+extern const struct csink_language csink_perl;    /* perl.c */
+extern const struct csink_language csink_php;     /* php.c */
+extern const struct csink_language csink_python;  /* python.c */
+extern const struct csink_language csink_ruby;    /* ruby.c */
+extern const struct csink_language csink_v8;      /* v8.c */
 
 #endif

@@ -3,9 +3,19 @@
  */
 #include "preload/agent/unwind/unwind.h"
 
+#include "preload/agent/unwind/made_code.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+
+csink_made_stepper csink_made_current;
+
+void csink_made_set_stepper(csink_made_stepper step)
+{
+	/* Partner: csink_made_step(). */
+	__atomic_store_n(&csink_made_current, step, __ATOMIC_RELEASE);
+}
 
 /* Those that run inside programs; NULL: a method for stacks from outside. */
 static const char *const names[CSINK_NR_UNWINDS] = {

@@ -93,6 +93,16 @@ static inline uint64_t csink_context_sp(const ucontext_t *uc)
 #endif
 }
 
+/* And the frame pointer. */
+static inline uint64_t csink_context_fp(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	return (uint64_t)uc->uc_mcontext.gregs[REG_RBP];
+#else
+	return uc->uc_mcontext.regs[29];
+#endif
+}
+
 /** The method of a name ("none", "fp", "dwarf"), -EINVAL if there is none; "auto" is CSINK_NR_UNWINDS. Context: any. */
 int csink_unwind_parse(const char *name);
 
@@ -114,10 +124,13 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc);
 /**
  * Write where the native frames of a finished walk with keep_cfas lie: cfas[i] is the lowest address of the frame of
  * frames[i], which is the upper end of the frame that it called; UINTPTR_MAX if not known.
- * @cfas, @scratch  arrays of walk->max_frames elements.
+ * @fps  receives the frame pointer in each frame. Only those of frames whose callers were not found by plain rows, and
+ *       of frames that they called, are sure to be right.
+ * @cfas, @fps, @scratch  arrays of walk->max_frames elements.
  * Context: signal.
  */
-void csink_walk_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uint64_t *scratch);
+void csink_walk_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uintptr_t *fps,
+		     uint64_t *scratch);
 
 /* What walks met that was not in plain tables; since the start, in all threads. */
 struct csink_walk_dwarf_counts {

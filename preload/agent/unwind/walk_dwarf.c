@@ -172,7 +172,7 @@ static inline __attribute__((always_inline)) void walk_all(struct csink_walker *
 			p->trail = NULL;
 		else if (walk->nr_frames)
 			p->trail[walk->nr_frames - 1] = (struct csink_walk_trail){
-				.row = CSINK_TRAIL_NONE, .cfa_down = (uint32_t)(w->load.high - w->sp)};
+				.fp = w->fp, .row = CSINK_TRAIL_NONE, .cfa_down = (uint32_t)(w->load.high - w->sp)};
 	}
 	p->trail = NULL;
 }
@@ -253,7 +253,8 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 }
 
 /* Without a trail (over signal frames, on other stacks): walk once more, step by step. */
-static void walk_for_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uint64_t *scratch)
+static void walk_for_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uintptr_t *fps,
+			  uint64_t *scratch)
 {
 	struct csink_walk again = {.stack = walk->stack, .frames = scratch, .max_frames = walk->max_frames};
 	struct csink_walker w = {.walk = &again, .mix = csink_row_mix(csink_modules_unloads())};
@@ -263,22 +264,27 @@ static void walk_for_cfas(const struct csink_walk *walk, const ucontext_t *uc, u
 	for (i = 0;
 	     i < walk->nr_frames && csink_walker_step(&w, csink_row_find(w.pc, w.exact, w.mix)) &&
 	     again.nr_frames == i + 1 && (scratch[i] | CSINK_FRAME_EXACT) == (walk->frames[i] | CSINK_FRAME_EXACT);
-	     i++)
+	     i++) {
 		cfas[i] = w.sp;
+		fps[i] = w.fp;
+	}
 	for (; i < walk->nr_frames; i++)
 		cfas[i] = UINTPTR_MAX;
 }
 
-void csink_walk_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uint64_t *scratch)
+void csink_walk_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uintptr_t *fps,
+		     uint64_t *scratch)
 {
 	const struct csink_walk_memo *memo = walk->memo;
 
 	if (!memo || memo->nr != walk->nr_frames) {
-		walk_for_cfas(walk, uc, cfas, scratch);
+		walk_for_cfas(walk, uc, cfas, fps, scratch);
 		return;
 	}
-	for (uint32_t i = 0; i < walk->nr_frames; i++)
+	for (uint32_t i = 0; i < walk->nr_frames; i++) {
 		cfas[i] = memo->high - memo->trail[memo->first + i].cfa_down;
+		fps[i] = memo->trail[memo->first + i].fp;
+	}
 }
 
 int csink_walk_dwarf_init(void)

@@ -4,6 +4,8 @@
  */
 #include "preload/agent/unwind/walk_step.h"
 
+#include "preload/agent/unwind/made_code.h"
+
 /* The value of a frame pointer that could not be read: no frame is there. */
 #define LOST_FP 1
 
@@ -103,11 +105,20 @@ static void context_regs(const mcontext_t *context, struct csink_cfi_regs *regs)
 	regs->known = (1ULL << CSINK_NR_REGS) - 1;
 }
 
-/* As step_fp(), on all registers. */
-static enum csink_cfi_step step_regs_by_fp(struct csink_walker *w, struct csink_cfi_regs *regs, uintptr_t *pc)
+/* As step_fp(), on all registers. @exact: all of them are those of the context. */
+static enum csink_cfi_step step_regs_by_fp(struct csink_walker *w, struct csink_cfi_regs *regs, uintptr_t *pc,
+					   bool exact)
 {
 	uint64_t fp = regs->value[CSINK_REG_FP], caller_fp, ra;
+	struct csink_made_frame frame = {*pc, regs->value[CSINK_REG_SP], fp, exact ? w->context : NULL, &w->load};
 
+	if (csink_made_step(&frame) == CSINK_MADE_CALLER) {
+		regs->value[CSINK_REG_FP] = frame.fp;
+		regs->value[CSINK_REG_SP] = frame.sp;
+		regs->known = 1ULL << CSINK_REG_FP | 1ULL << CSINK_REG_SP;
+		*pc = frame.pc;
+		return CSINK_STEP_CALLER;
+	}
 	if (!(regs->known >> CSINK_REG_FP & 1) || fp < regs->value[CSINK_REG_SP] ||
 	    !csink_load_word(&w->load, fp, &caller_fp) || !csink_load_word(&w->load, fp + 8, &ra))
 		return CSINK_STEP_NO_CFI;
@@ -132,8 +143,8 @@ __attribute__((noinline)) static bool step_complex(struct csink_walker *w)
 		enum csink_cfi_step step = csink_cfi_step(&regs, &pc, &exact, &w->load);
 
 		if (step == CSINK_STEP_NO_CFI && i + 1 < steps) {
+			step = step_regs_by_fp(w, &regs, &pc, exact);
 			exact = false;
-			step = step_regs_by_fp(w, &regs, &pc);
 		}
 		if (step == CSINK_STEP_END)
 			return csink_walker_end(w, CSINK_WALK_COMPLETE);

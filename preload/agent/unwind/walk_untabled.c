@@ -4,8 +4,17 @@
  */
 #include "preload/agent/unwind/code.h"
 #include "preload/agent/unwind/jit_objects.h"
+#include "preload/agent/unwind/made_code.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/agent/unwind/walk_step.h"
+
+enum csink_made_step csink_made_step(struct csink_made_frame *frame)
+{
+	/* Partner: csink_made_set_stepper(). What the function reads is complete. */
+	csink_made_stepper step = __atomic_load_n(&csink_made_current, __ATOMIC_ACQUIRE);
+
+	return CSINK_LIKELY(!step) ? CSINK_MADE_NOT : step(frame);
+}
 
 /* On a stack of unknown bounds a frame that only its frame pointer describes is not believed to be larger than this. */
 #define MAX_FRAME_BYTES (1UL << 20)
@@ -165,7 +174,7 @@ static bool is_data(const struct csink_walker *w)
 	       csink_code_call(w->pc, 0) == CSINK_NO_CALL;
 }
 
-bool csink_walker_step_untabled(struct csink_walker *w, csink_row_t row)
+static bool step_guessed(struct csink_walker *w, csink_row_t row)
 {
 	int pushed = w->innermost ? csink_code_pushed(w->pc) : -1;
 #if defined(__x86_64__)
@@ -188,4 +197,26 @@ bool csink_walker_step_untabled(struct csink_walker *w, csink_row_t row)
 		return csink_walker_step_to(w, w->sp + 16, w->fp, ra);
 #endif
 	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w, csink_row_near(row));
+}
+
+/* Code that is in no object: guessed only if no runtime describes it. */
+static enum csink_made_step step_made(struct csink_walker *w, bool *more)
+{
+	struct csink_made_frame frame = {w->pc, w->sp, w->fp, w->innermost ? w->context : NULL, &w->load};
+	enum csink_made_step step = csink_made_step(&frame);
+
+	if (step == CSINK_MADE_CALLER)
+		*more = csink_walker_step_to(w, frame.sp, frame.fp, frame.pc);
+	else if (step == CSINK_MADE_CUT)
+		*more = csink_walker_end(w, CSINK_WALK_NO_CFI);
+	return step;
+}
+
+bool csink_walker_step_untabled(struct csink_walker *w, csink_row_t row)
+{
+	bool more = false;
+
+	if (!csink_row_near(row) && step_made(w, &more) != CSINK_MADE_NOT)
+		return more;
+	return step_guessed(w, row);
 }
