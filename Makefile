@@ -56,6 +56,7 @@ HANDLER_ROOTS := \
 	interp:on_module python:find python:walk_python python:describe python:names \
 	php:find php:walk_php php:describe php:names perl:find perl:walk_perl perl:describe perl:names \
 	ruby:find ruby:walk_ruby ruby:describe ruby:names v8:find v8:walk_v8 v8:describe v8:names \
+	hotspot:find hotspot:walk_hotspot hotspot:describe hotspot:method_names hotspot:blob_names csink_hotspot_step \
 	housekeeping:drain housekeeping:refresh_modules csink_fd_guard_enter csink_fd_guard_leave \
 	alarm:on_timer alarm:ready alarm:set timer_fork:adopt csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
@@ -183,6 +184,7 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/cfi/cfi_close core/cfi/cfi_expr core/cfi/cfi_find core/cfi/cfi_op core/cfi/cfi_program core/cfi/cfi_read core/python_layout \
 	agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby agent/interp/v8 \
+	agent/interp/hotspot agent/interp/hotspot_blobs agent/interp/hotspot_scopes agent/interp/hotspot_step agent/interp/hotspot_tables \
 	agent/sampler/stuck agent/sampler/timeline agent/sampler/weigh \
 	agent/unwind/cfi_locate agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/code agent/unwind/find_object \
 	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step \

@@ -1,7 +1,7 @@
 /*
- * The line tables of CPython: see code_lines.h. Runs in the launcher, on the thread that collects. Sources: CPython's
- * Objects/lnotab_notes.txt of 3.9 and 3.10, and Objects/locations.md of 3.11. Tables come from a profiled process: they
- * may have any content.
+ * The line tables of CPython and HotSpot: see code_lines.h. Runs in the launcher, on the thread that collects. Sources:
+ * CPython's Objects/lnotab_notes.txt of 3.9 and 3.10, and Objects/locations.md of 3.11. Tables come from a profiled
+ * process: they may have any content.
  */
 #include "launcher/collect/code_lines.h"
 
@@ -102,11 +102,49 @@ static int64_t line_by_locations(struct reader r, int64_t line, uint32_t positio
 	return 0;
 }
 
+/* Up to five bytes of six bits each, the lowest first: a byte that is less than 192 is the last one. */
+static int64_t hotspot_number(struct reader *r, uint32_t excluded)
+{
+	uint32_t value = 0;
+
+	for (unsigned int i = 0; i < 5 && r->at < r->end; i++) {
+		uint8_t byte = *r->at++;
+
+		value += (byte - excluded) << 6 * i;
+		if (byte < 192)
+			break;
+	}
+	return value & 1 ? -(int64_t)(value >> 1) - 1 : (int64_t)(value >> 1);
+}
+
+/*
+ * HotSpot: entries in order of compilation, not of positions. The line is that of the entry with the highest position
+ * that is not behind ours; of the first entry, if the position is not known.
+ */
+static int64_t line_by_hotspot(struct reader r, uint32_t excluded, uint32_t position)
+{
+	int64_t at = 0, line = 0, best = -1, found = 0;
+
+	while (r.at < r.end && *r.at) {
+		uint8_t byte = *r.at++;
+
+		at = csink_add(at, byte == 255 ? hotspot_number(&r, excluded) : byte >> 3);
+		line = csink_add(line, byte == 255 ? hotspot_number(&r, excluded) : byte & 7);
+		if (!found || (position != CSINK_CODE_NOT_BEGUN && at <= position && at >= best)) {
+			best = at;
+			found = line;
+		}
+	}
+	return found;
+}
+
 static int64_t line_by_table(const struct csink_rec_code *code, int64_t first, uint32_t position)
 {
 	const uint8_t *table = (const uint8_t *)code->text + code->nr_names;
 	struct reader r = {table, table + code->nr_table};
 
+	if (code->head.aux == CSINK_CODE_HOTSPOT || code->head.aux == CSINK_CODE_HOTSPOT_20)
+		return line_by_hotspot(r, code->head.aux == CSINK_CODE_HOTSPOT_20, position);
 	if (code->head.aux == CSINK_CODE_PYTHON_LNOTAB)
 		return line_by_lnotab(r, first, position);
 	return code->head.aux == CSINK_CODE_PYTHON_LINES ? line_by_ranges(r, first, position)
@@ -117,7 +155,9 @@ int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position)
 {
 	int64_t line = (int32_t)code->first_line;
 
-	if (code->head.aux >= CSINK_CODE_PHP)
+	if (code->head.aux == CSINK_CODE_HOTSPOT || code->head.aux == CSINK_CODE_HOTSPOT_20)
+		line = code->nr_table ? line_by_table(code, 0, position) : 0;
+	else if (code->head.aux >= CSINK_CODE_PHP)
 		line = position;
 	else if (position != CSINK_CODE_NOT_BEGUN && code->nr_table)
 		line = line_by_table(code, line, position);

@@ -256,6 +256,9 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 	line.line = csink_code_line(code, (uint32_t)frame);
 	if (code->head.aux == CSINK_CODE_V8 && !place_script(f->c, code, (uint32_t)frame, &function, &line.line))
 		return 0;
+	/* The table of a method has no first line of its own: it is the one that its code begins with. */
+	if (code->head.aux == CSINK_CODE_HOTSPOT || code->head.aux == CSINK_CODE_HOTSPOT_20)
+		function.start_line = csink_code_line(code, 0);
 	line.function = csink_profile_function_add(p, &function);
 	return line_location(f->c, source_mapping(f->c, function.file), &line);
 }

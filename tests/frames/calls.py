@@ -1,4 +1,4 @@
-"""Judges the stacks of a profile of work.php, work.pl or work.rb, taken at any moment, by the list of their calls.
+"""Judges the stacks of a profile of work.php, work.pl, work.rb or Work.java, taken at any moment, by the list of their calls.
 
 usage: calls.py CALLS PROFILE      prints: N stacks judged, N wrong, N without a root, N lost, and some of them
 wrong: a function calls one that it does not. Without a root: the outermost function of the language is another;
@@ -17,7 +17,7 @@ EVALUATORS = ('execute_ex', 'Perl_runops_standard', 'rb_vm_exec')
 
 
 def is_work(place):
-    return os.path.basename(place[1]).startswith(('work.php', 'work.pl', 'work.rb', '(eval', '[internal', '<internal:kernel', '<internal:gc'))
+    return os.path.basename(place[1]).startswith(('work.php', 'work.pl', 'work.rb', 'Work.java', '(eval', '[internal', '<internal:kernel', '<internal:gc'))
 
 
 def judge(stack, calls, roots):

@@ -1,6 +1,6 @@
 /*
- * An object with the symbols by which PHP, Perl, Ruby and V8 are recognised, of versions whose layouts are not known.
- * It is preloaded into a program, whose stacks must be the native ones.
+ * An object with the symbols by which PHP, Perl, Ruby, V8 and HotSpot are recognised, of versions whose layouts are not
+ * known. It is preloaded into a program, whose stacks must be the native ones.
  */
 #define SHOWN __attribute__((visibility("default"), used))
 
@@ -10,6 +10,7 @@ SHOWN unsigned int PL_thr_key;
 SHOWN const unsigned char PL_version = 38;
 SHOWN const unsigned short PL_interp_size = 3768;
 SHOWN int v8dbg_SmiTagMask = 1;
+SHOWN void *gHotSpotVMStructs;
 SHOWN const int ruby_api_version[3] = {3, 3, 0};
 
 SHOWN void execute_ex(void)

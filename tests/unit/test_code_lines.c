@@ -118,6 +118,33 @@ static void check_negative(void)
 	is_num(csink_code_line(code, 8), 1, "lines after it that are positive are known");
 }
 
+/*
+ * Of HotSpot: position 0 is line 10, position 5 line 12, position 300 line 11, position 3 (behind that in the table)
+ * line 9, as CompressedLineNumberWriteStream of JDK 17 and of JDK 20 writes them.
+ */
+static void check_hotspot(void)
+{
+	static const uint8_t table_17[] = {0xff, 0, 20, 5 << 3 | 2, 0xff, 0xce, 6, 1, 0xff, 0xd1, 6, 3, 0};
+	static const uint8_t table_20[] = {0xff, 1, 21, 5 << 3 | 2, 0xff, 0xcf, 7, 2, 0xff, 0xd2, 7, 4, 0};
+	static const struct {
+		uint32_t position;
+		int64_t line;
+	} want[] = {{0, 10},   {2, 10},     {3, 9},
+		    {4, 9},    {5, 12},     {299, 12},
+		    {300, 11}, {65535, 11}, {CSINK_CODE_NOT_BEGUN, 10}};
+	int nr = 0, nr_20 = 0;
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(want); i++) {
+		nr += csink_code_line(make(CSINK_CODE_HOTSPOT, table_17, sizeof(table_17)), want[i].position) ==
+		      want[i].line;
+		nr_20 += csink_code_line(make(CSINK_CODE_HOTSPOT_20, table_20, sizeof(table_20)), want[i].position) ==
+			 want[i].line;
+	}
+	is_num(nr, CSINK_ARRAY_SIZE(want), "the line table of JDK 17 gives the line of every position");
+	is_num(nr_20, CSINK_ARRAY_SIZE(want), "the line table of JDK 20 gives the line of every position");
+	is_num(csink_code_line(make(CSINK_CODE_HOTSPOT, table_17, 0), 77), 0, "a method without a table has no line");
+}
+
 /* Each entry adds 2^59 - 1 lines. */
 static void check_large(void)
 {
@@ -148,6 +175,7 @@ int main(void)
 	is_num(csink_code_line(make(CSINK_CODE_RUBY, table_13, 0), 79), 79,
 	       "the position in a function of Ruby is its line");
 	is_num(csink_code_line(make(CSINK_CODE_RUBY, table_13, 0), (uint32_t)-50), 0, "a negative line is not known");
+	check_hotspot();
 	check_negative();
 	check_large();
 	check_damaged();

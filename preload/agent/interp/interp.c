@@ -15,8 +15,8 @@
 #include "preload/agent/unwind/made_code.h"
 #include "preload/core/private_memory.h"
 
-static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl, &csink_ruby,
-							 &csink_v8};
+static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl,
+							 &csink_ruby,   &csink_v8,  &csink_hotspot};
 
 enum {
 	MAX_INTERPRETERS = 4,

@@ -334,6 +334,7 @@ void csink_code_ids_reset(void);
 /** Unlock the table's memory after the program called mlockall(2). Context: thread. */
 void csink_code_ids_unlock(void);
 
+extern const struct csink_language csink_hotspot; /* hotspot.c */
 extern const struct csink_language csink_perl;    /* perl.c */
 extern const struct csink_language csink_php;     /* php.c */
 extern const struct csink_language csink_python;  /* python.c */

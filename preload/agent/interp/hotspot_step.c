@@ -1,0 +1,526 @@
+/*
+ * Steps over frames of HotSpot's code: see hotspot.h. Compiled code has frames of a fixed size, and no frame pointer;
+ * the interpreter and most stubs have frame pointers.
+ *
+ * Of the innermost frame the code itself shows how much is there: it is being made, or has been removed. What is
+ * guessed is tested: a return address has a call before it, or is where the interpreter continues. Where no guess
+ * holds, the thread's record of its last Java frame helps, if it has one; else the stack is cut.
+ *
+ * Sources: src/hotspot/cpu/x86 of JDK 11 to 25: frame_x86.inline.hpp, templateInterpreterGenerator_x86.cpp
+ * (generate_fixed_frame), interp_masm_x86.cpp (remove_activation), x86_64.ad, c1_MacroAssembler_x86.cpp,
+ * sharedRuntime_x86_64.cpp.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/interp/hotspot.h"
+#include "preload/agent/unwind/code.h"
+
+#if defined(__x86_64__)
+
+enum {
+	PUSH_RBP = 0x55,
+	POP_RBP = 0x5d,
+	LEAVE = 0xc9,
+	RET = 0xc3,
+	MAX_FRAME = 1 << 20, /* bytes that a frame pointer is believed to lead up */
+	MAX_PROLOGUE = 96,
+	MAX_SEARCH = 16, /* words of arguments */
+	MAX_PUSHED = 64, /* words that stubs push */
+};
+
+/* push %rbp; mov %rsp, %rbp, in both encodings */
+static bool is_enter(const uint8_t *code)
+{
+	return !memcmp(code, "\x55\x48\x8b\xec", 4) || !memcmp(code, "\x55\x48\x89\xe5", 4);
+}
+
+static uintptr_t reg(const struct csink_made_frame *frame, int index)
+{
+	return (uintptr_t)frame->context->gregs[index];
+}
+
+/* ---- return addresses -------------------------------------------------------------------------------------------- */
+
+enum call { NO_CALL, CALL, CALL_OF_BLOB };
+
+/* What the code before a return address calls: the blob @of, or something. */
+static enum call call_before(const struct csink_hotspot_blob *in, uintptr_t ra, const struct csink_hotspot *vm,
+			     uintptr_t of)
+{
+	uint8_t code[16], *end = code + 13;
+	struct csink_hotspot_blob called;
+	uintptr_t target = 0;
+	int32_t distance;
+
+	if (ra - in->code < 13 || ra - 13 < in->at)
+		return NO_CALL;
+	csink_hotspot_code(in, ra - 13, code, 13);
+	memcpy(&distance, end - 4, sizeof(distance));
+	if (end[-5] == 0xe8)
+		target = ra + (uintptr_t)(intptr_t)distance;
+	else if (!memcmp(end - 3, "\x41\xff\xd2", 3) &&
+		 !memcmp(code, "\x49\xba", 2)) /* mov $target, %r10; call *%r10 */
+		memcpy(&target, code + 2, sizeof(target));
+	if (target)
+		return of && csink_hotspot_blob(vm, target, &called) && called.at == of ? CALL_OF_BLOB : CALL;
+	for (int bytes = 2; bytes <= 7; bytes++)
+		if (bytes != 5 && end[-bytes] == 0xff && (end[1 - bytes] & 0x38) == 0x10)
+			return CALL;
+	return NO_CALL;
+}
+
+bool csink_hotspot_is_called(const struct csink_hotspot_blob *blob, uintptr_t ra)
+{
+	return call_before(blob, ra, NULL, 0) != NO_CALL;
+}
+
+/* What a word would be as a return address of code in the blob @of. The interpreter jumps, with such an address pushed.
+ */
+static enum call return_to(const struct csink_hotspot *vm, uintptr_t ra, uintptr_t of)
+{
+	struct csink_hotspot_blob blob;
+	enum call call;
+
+	if (!csink_hotspot_blob(vm, ra, &blob))
+		return ra >> 47 || csink_code_call(ra, 0) == CSINK_NO_CALL ? NO_CALL : CALL;
+	if (blob.kind == HOTSPOT_CODE_OF_INTERPRETER)
+		return CALL;
+	call = call_before(&blob, ra, vm, of);
+	return !call && blob.kind == HOTSPOT_COMPILED && csink_hotspot_is_deopt(vm, &blob, ra) ? CALL : call;
+}
+
+/* ---- the innermost frame ----------------------------------------------------------------------------------------- */
+
+/* Fill in the caller by a way, from the frame's registers. False: it cannot be read, or is none. */
+static bool follow(const struct csink_hotspot_blob *blob, const struct csink_made_frame *frame,
+		   enum csink_hotspot_way way, struct csink_hotspot_leaf *leaf)
+{
+	uintptr_t cfa = way == HOTSPOT_NONE     ? frame->sp + 8
+			: way == HOTSPOT_PUSHED ? frame->sp + 16
+			: way == HOTSPOT_BY_FP  ? frame->fp + 16
+						: frame->sp + blob->frame_bytes;
+	uint64_t fp = frame->fp, ra;
+
+	if (way == HOTSPOT_BY_FP && (frame->fp % 8 || frame->fp < frame->sp || frame->fp - frame->sp > MAX_FRAME))
+		return false;
+	if ((way == HOTSPOT_WHOLE || way == HOTSPOT_UNSAVED) && !blob->frame_bytes)
+		return false;
+	if (way != HOTSPOT_NONE && way != HOTSPOT_UNSAVED && !csink_load_word(frame->load, cfa - 16, &fp))
+		return false;
+	if (!csink_load_word(frame->load, cfa - 8, &ra))
+		return false;
+	leaf->way = way;
+	leaf->cfa = cfa;
+	leaf->fp = fp;
+	leaf->ra = ra;
+	return true;
+}
+
+static bool try(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+		const struct csink_made_frame *frame, enum csink_hotspot_way way, enum call least,
+		struct csink_hotspot_leaf *leaf)
+{
+	return follow(blob, frame, way, leaf) && return_to(vm, leaf->ra, blob->at) >= least;
+}
+
+/* A stub has pushed what it likes: the first word that is behind a call of its blob. */
+static bool search(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+		   const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	uint64_t ra;
+
+	for (uintptr_t at = frame->sp; at < frame->sp + 8 * MAX_PUSHED; at += 8) {
+		if (!csink_load_word(frame->load, at, &ra))
+			return false;
+		if (return_to(vm, ra, blob->at) != CALL_OF_BLOB)
+			continue;
+		*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = at + 8, .fp = frame->fp, .ra = ra};
+		return true;
+	}
+	return false;
+}
+
+/* In a prologue: sub $size, %rsp, behind push %rbp or before mov %rbp to its place. */
+static enum csink_hotspot_way way_in_prologue(const struct csink_hotspot_blob *blob, uintptr_t pc)
+{
+	uint8_t code[MAX_PROLOGUE + 8];
+	uint32_t nr = (uint32_t)CSINK_MIN(blob->complete - blob->code, (uintptr_t)MAX_PROLOGUE), at = nr;
+	uintptr_t start = blob->complete - nr;
+
+	csink_hotspot_code(blob, start, code, nr + 8);
+	while (at-- > 0) {
+		bool is_short = !memcmp(code + at, "\x48\x83\xec", 3), is_long = !memcmp(code + at, "\x48\x81\xec", 3);
+		bool is_pushed = at > 0 && (code[at - 1] == PUSH_RBP || (at > 3 && is_enter(code + at - 4)));
+		uint32_t bytes = 0;
+
+		if (is_enter(code + at) && blob->kind == HOTSPOT_OTHER) /* of a stub, which then saves registers */
+			return pc <= start + at ? HOTSPOT_NONE : pc == start + at + 1 ? HOTSPOT_PUSHED : HOTSPOT_BY_FP;
+		if (!is_short && !is_long)
+			continue;
+		memcpy(&bytes, code + at + 3, is_short ? 1 : 4);
+		if (bytes + 16 != blob->frame_bytes && bytes + 8 != blob->frame_bytes)
+			continue;
+		if (pc > start + at)
+			return is_pushed || pc > start + at + (is_short ? 4 : 7) ? HOTSPOT_WHOLE : HOTSPOT_UNSAVED;
+		return is_pushed && pc == start + at ? HOTSPOT_PUSHED : HOTSPOT_NONE;
+	}
+	/* A frame of two words. */
+	for (at = nr; at-- > 0;)
+		if (code[at] == PUSH_RBP && blob->frame_bytes == 16)
+			return pc > start + at ? HOTSPOT_WHOLE : HOTSPOT_NONE;
+	return HOTSPOT_NONE;
+}
+
+/* Is this behind the removal of a frame? To the return there is a test whether to stop for the collector. */
+static bool is_at_return(const uint8_t *code)
+{
+	static const struct {
+		uint8_t bytes[7], masks[7], then;
+	} tests[] = {
+		{{0x49, 0x3b, 0xa7}, {0xff, 0xff, 0xff}, 0}, /* cmp poll(%r15), %rsp */
+		{{0x0f, 0x87}, {0xff, 0xff}, 6},             /* ja; ret */
+		{{0x4d, 0x8b, 0x97}, {0xff, 0xff, 0xff}, 0}, /* mov page(%r15), %r10 */
+		{{0x41, 0x85, 0x02}, {0xff, 0xff, 0xff}, 3}, /* test %eax, (%r10); ret */
+		{{0x85, 0x05}, {0xff, 0xff}, 6},             /* test %eax, page(%rip); ret */
+	};
+
+	if (code[0] == RET || code[0] == 0xc2)
+		return true;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(tests); i++) {
+		bool is_same = true;
+
+		for (size_t k = 0; k < sizeof(tests[i].bytes); k++)
+			is_same = is_same && (code[k] & tests[i].masks[k]) == tests[i].bytes[k];
+		if (is_same && (!tests[i].then || code[tests[i].then] == RET))
+			return true;
+	}
+	return false;
+}
+
+/* Code with frames of a fixed size. */
+static bool leaf_of_fixed(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			  const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	static const uint8_t others[] = {HOTSPOT_WHOLE, HOTSPOT_NONE, HOTSPOT_PUSHED, HOTSPOT_BY_FP};
+	enum csink_hotspot_way way = HOTSPOT_WHOLE;
+	uint8_t code[16];
+
+	csink_hotspot_code(blob, frame->pc, code, sizeof(code));
+	if (frame->pc < blob->complete || !blob->frame_bytes)
+		way = blob->frame_bytes && blob->complete ? way_in_prologue(blob, frame->pc) : HOTSPOT_NONE;
+	else if (is_at_return(code))
+		way = HOTSPOT_NONE;
+	else if (code[0] == POP_RBP)
+		way = HOTSPOT_PUSHED;
+	if (try(vm, blob, frame, way, CALL, leaf))
+		return true;
+	for (size_t i = 0; i < sizeof(others); i++)
+		if (try(vm, blob, frame, (enum csink_hotspot_way)others[i], CALL, leaf))
+			return true;
+	return search(vm, blob, frame, leaf);
+}
+
+/* Stubs: those that compiled code calls, mostly. */
+static bool leaf_of_stubs(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			  const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	static const uint8_t ways[] = {HOTSPOT_NONE, HOTSPOT_PUSHED, HOTSPOT_BY_FP};
+	uint8_t code[16], before[1];
+	enum csink_hotspot_way way = HOTSPOT_LOST;
+
+	csink_hotspot_code(blob, frame->pc, code, sizeof(code));
+	csink_hotspot_code(blob, frame->pc - 1, before, sizeof(before));
+	if (is_enter(code) || code[0] == RET)
+		way = HOTSPOT_NONE;
+	else if (before[0] == PUSH_RBP && (!memcmp(code, "\x48\x8b\xec", 3) || !memcmp(code, "\x48\x89\xe5", 3)))
+		way = HOTSPOT_PUSHED;
+	else if (code[0] == LEAVE)
+		way = HOTSPOT_BY_FP;
+	if (way != HOTSPOT_LOST && try(vm, blob, frame, way, CALL, leaf))
+		return true;
+	for (size_t i = 0; i < sizeof(ways); i++)
+		if (try(vm, blob, frame, (enum csink_hotspot_way)ways[i], CALL_OF_BLOB, leaf))
+			return true;
+	return try(vm, blob, frame, HOTSPOT_NONE, CALL, leaf) || search(vm, blob, frame, leaf) ||
+	       try(vm, blob, frame, HOTSPOT_BY_FP, CALL, leaf);
+}
+
+/* The caller's stack pointer, before arguments were moved: in a register while a frame is made. */
+static uintptr_t sender_sp(const struct csink_made_frame *frame, uintptr_t otherwise)
+{
+	uintptr_t sp = reg(frame, REG_R13);
+
+	return sp >= otherwise && sp - otherwise < MAX_FRAME && sp % 8 == 0 ? sp : otherwise;
+}
+
+/* No frame is made, or none yet: the return address is on top of the stack, or in %rax for some instructions. */
+static bool leaf_of_bare(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			 const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	bool has_sender = blob->kind == HOTSPOT_CODE_OF_INTERPRETER || blob->kind == HOTSPOT_ADAPTER;
+
+	if (try(vm, blob, frame, HOTSPOT_NONE, CALL, leaf)) {
+		leaf->cfa = has_sender ? sender_sp(frame, leaf->cfa) : leaf->cfa;
+		return true;
+	}
+	if (return_to(vm, reg(frame, REG_RAX), blob->at) == NO_CALL)
+		return try(vm, blob, frame, HOTSPOT_PUSHED, CALL, leaf) || search(vm, blob, frame, leaf);
+	leaf->way = HOTSPOT_POPPED;
+	leaf->ra = reg(frame, REG_RAX);
+	leaf->fp = frame->fp;
+	leaf->cfa = has_sender ? sender_sp(frame, frame->sp) : frame->sp;
+	return true;
+}
+
+/* An interpreted frame that is there, or was just made: then what it has may be in registers still. */
+static bool leaf_of_interpreted(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+				const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	uint64_t sender;
+
+	if (!try(vm, blob, frame, HOTSPOT_BY_FP, CALL, leaf))
+		return false;
+	leaf->way = HOTSPOT_INTERPRETED;
+	if (frame->sp <= frame->fp + (uintptr_t)HOTSPOT_SENDER_SP &&
+	    csink_load_word(frame->load, frame->fp + (uintptr_t)HOTSPOT_SENDER_SP, &sender))
+		leaf->cfa = sender;
+	else
+		leaf->cfa = sender_sp(frame, leaf->cfa);
+	return leaf->cfa > frame->fp && leaf->cfa - frame->fp < MAX_FRAME;
+}
+
+/* leave; pop REGISTER; mov %rbx, %rsp; jmp *REGISTER: the end of an interpreted frame, up to the pop. */
+static bool leaf_at_end(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	static const uint8_t registers[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI};
+	uint8_t code[16];
+	/* Distances from leave. */
+	static const uint8_t places[] = {1, 2, 5};
+
+	for (size_t i = 0; i < sizeof(places); i++) {
+		csink_hotspot_code(blob, frame->pc - places[i], code, sizeof(code));
+		if (code[0] != LEAVE || (code[1] & 0xf8) != 0x58 ||
+		    (memcmp(code + 2, "\x48\x8b\xe3", 3) != 0 && memcmp(code + 2, "\x48\x89\xdc", 3) != 0))
+			continue;
+		leaf->method = 0;
+		if (places[i] == 1) {
+			if (!try(vm, blob, frame, HOTSPOT_NONE, CALL, leaf))
+				return false;
+		} else {
+			leaf->ra = reg(frame, registers[code[1] & 7]);
+			leaf->fp = frame->fp;
+		}
+		leaf->way = HOTSPOT_POPPED;
+		leaf->cfa = CSINK_MAX(reg(frame, REG_RBX), frame->sp);
+		return return_to(vm, leaf->ra, blob->at) != NO_CALL && leaf->cfa - frame->sp < MAX_FRAME;
+	}
+	return false;
+}
+
+/* Where the interpreter's code makes the frame of a method that it is about to run: before this instruction, none is
+ * there. 0: the address is in no such code. */
+static uintptr_t frame_is_made_at(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob, uintptr_t pc)
+{
+	enum { MAX_CODE = 1024 };
+	uint32_t nr = vm->nr_entries;
+	uint8_t code[4];
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uintptr_t end = vm->entries[i + 1];
+
+		if (pc - vm->entries[i] >= end - vm->entries[i])
+			continue;
+		for (uintptr_t at = vm->entries[i]; at < end && at - vm->entries[i] < MAX_CODE; at++) {
+			csink_hotspot_code(blob, at, code, sizeof(code));
+			if (is_enter(code))
+				return at;
+		}
+		return UINTPTR_MAX; /* it never makes one */
+	}
+	return 0;
+}
+
+static bool leaf_of_interpreter(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+				const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	uintptr_t made_at = frame_is_made_at(vm, blob, frame->pc);
+
+	if (made_at) {
+		leaf->method = reg(frame, REG_RBX);
+		if (frame->pc <= made_at)
+			return leaf_of_bare(vm, blob, frame, leaf);
+		if (frame->pc == made_at + 1)
+			return try(vm, blob, frame, HOTSPOT_PUSHED, CALL, leaf);
+		/* From here on the frame has it, once it is stored. */
+		if (frame->sp <= frame->fp + (uintptr_t)HOTSPOT_METHOD)
+			leaf->method = 0;
+	}
+	return leaf_at_end(vm, blob, frame, leaf) || leaf_of_interpreted(vm, blob, frame, leaf);
+}
+
+/* By the record of the thread's last Java frame, which is there while the thread runs other code. Stubs run with the
+ * thread in %r15. */
+static bool leaf_by_anchor(const struct csink_hotspot *vm, const struct csink_made_frame *frame,
+			   struct csink_hotspot_leaf *leaf)
+{
+	uintptr_t thread = reg(frame, REG_R15), anchor = thread + vm->at[HOTSPOT_THREAD_ANCHOR];
+	uint64_t os, self, sp, pc, fp;
+
+	if (thread % 8 || !csink_load_word(frame->load, thread + vm->at[HOTSPOT_THREAD_OS], &os) ||
+	    !csink_load_word(frame->load, os + vm->at[HOTSPOT_OS_PTHREAD], &self) ||
+	    self != (uint64_t)(uintptr_t)pthread_self() ||
+	    !csink_load_word(frame->load, anchor + vm->at[HOTSPOT_ANCHOR_SP], &sp) ||
+	    !csink_load_word(frame->load, anchor + vm->at[HOTSPOT_ANCHOR_PC], &pc) ||
+	    !csink_load_word(frame->load, anchor + vm->at[HOTSPOT_ANCHOR_FP], &fp))
+		return false;
+	if (sp <= frame->sp || (!pc && !csink_load_word(frame->load, sp - 8, &pc)))
+		return false;
+	*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = sp, .fp = fp, .ra = pc};
+	return return_to(vm, pc, 0) != NO_CALL;
+}
+
+bool csink_hotspot_leaf(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	bool is_found;
+
+	*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_LOST};
+	switch (blob->kind) {
+	case HOTSPOT_CODE_OF_INTERPRETER:
+		is_found = leaf_of_interpreter(vm, blob, frame, leaf);
+		break;
+	case HOTSPOT_STUBS:
+		is_found = leaf_of_stubs(vm, blob, frame, leaf);
+		break;
+	case HOTSPOT_BARE:
+	case HOTSPOT_ADAPTER:
+		is_found = leaf_of_bare(vm, blob, frame, leaf);
+		break;
+	default:
+		is_found =
+			blob->frame_bytes ? leaf_of_fixed(vm, blob, frame, leaf) : leaf_of_bare(vm, blob, frame, leaf);
+	}
+	return is_found || leaf_by_anchor(vm, frame, leaf);
+}
+
+/* ---- frames that called ------------------------------------------------------------------------------------------ */
+
+/*
+ * The frames above were moved to the heap with a virtual thread, and come back one by one: where the last of those that
+ * are here returns to brings the next one. Behind them on the stack is the frame that runs the virtual thread.
+ */
+static bool step_over_barrier(const struct csink_hotspot *vm, struct csink_made_frame *frame)
+{
+	uintptr_t pc = vm->bytes[HOTSPOT_RETURN_PC] ? csink_load_known(vm->at[HOTSPOT_RETURN_PC]) : 0;
+	struct csink_hotspot_blob blob;
+
+	if (!pc || !csink_hotspot_blob(vm, pc, &blob) || !blob.frame_bytes)
+		return false;
+	/* Its arguments may be between. */
+	for (uintptr_t sp = frame->sp; sp <= frame->sp + 8 * MAX_SEARCH; sp += 8) {
+		struct csink_made_frame at = {.sp = sp, .load = frame->load};
+		struct csink_hotspot_leaf leaf;
+
+		if (!follow(&blob, &at, HOTSPOT_WHOLE, &leaf) || return_to(vm, leaf.ra, 0) == NO_CALL)
+			continue;
+		frame->pc = leaf.ra;
+		frame->sp = leaf.cfa;
+		frame->fp = leaf.fp;
+		return true;
+	}
+	return false;
+}
+
+static bool step_interpreted(struct csink_made_frame *frame)
+{
+	uint64_t sender, fp, ra;
+
+	if (frame->fp % 8 || frame->fp < frame->sp || frame->fp - frame->sp > MAX_FRAME ||
+	    !csink_load_word(frame->load, frame->fp, &fp) || !csink_load_word(frame->load, frame->fp + 8, &ra) ||
+	    !csink_load_word(frame->load, frame->fp + (uintptr_t)HOTSPOT_SENDER_SP, &sender) || sender <= frame->fp ||
+	    sender - frame->fp > MAX_FRAME)
+		return false;
+	frame->sp = sender;
+	frame->fp = fp;
+	frame->pc = ra;
+	return true;
+}
+
+/* Where Java returns to native code, which has called a stub by its address. */
+static bool is_call_stub(const struct csink_hotspot *vm, uintptr_t pc)
+{
+	return vm->bytes[HOTSPOT_CALL_RETURN] && csink_load_known(vm->at[HOTSPOT_CALL_RETURN]) == pc;
+}
+
+static bool step_caller(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			struct csink_made_frame *frame)
+{
+	enum csink_hotspot_way way = blob->frame_bytes ? HOTSPOT_WHOLE : HOTSPOT_BY_FP;
+	struct csink_hotspot_leaf leaf;
+
+	if (blob->kind == HOTSPOT_CODE_OF_INTERPRETER)
+		return step_interpreted(frame);
+	if (blob->kind == HOTSPOT_STUBS) {
+		way = HOTSPOT_BY_FP;
+		if (!csink_hotspot_is_called(blob, frame->pc))
+			return step_over_barrier(vm, frame);
+	}
+	if (!follow(blob, frame, way, &leaf) && (way != HOTSPOT_BY_FP || !search(vm, blob, frame, &leaf)))
+		return false;
+	/* Stubs that push all registers keep the caller's frame pointer. */
+	if (blob->kind == HOTSPOT_STUBS && return_to(vm, leaf.ra, blob->at) != CALL_OF_BLOB &&
+	    !is_call_stub(vm, frame->pc))
+		search(vm, blob, frame, &leaf);
+	frame->sp = leaf.cfa;
+	frame->fp = leaf.fp;
+	frame->pc = leaf.ra;
+	return true;
+}
+
+enum csink_made_step csink_hotspot_step(struct csink_made_frame *frame)
+{
+	const struct csink_hotspot *vm = csink_hotspot_get();
+	struct csink_hotspot_blob blob;
+	struct csink_hotspot_leaf leaf;
+
+	if (!vm || !csink_hotspot_blob(vm, frame->pc, &blob))
+		return CSINK_MADE_NOT;
+	if (!frame->context)
+		return step_caller(vm, &blob, frame) ? CSINK_MADE_CALLER : CSINK_MADE_CUT;
+	if (!csink_hotspot_leaf(vm, &blob, frame, &leaf))
+		return CSINK_MADE_CUT;
+	frame->sp = leaf.cfa;
+	frame->fp = leaf.fp;
+	frame->pc = leaf.ra;
+	return CSINK_MADE_CALLER;
+}
+
+#else
+
+bool csink_hotspot_is_called(const struct csink_hotspot_blob *blob, uintptr_t ra)
+{
+	(void)blob;
+	(void)ra;
+	return false;
+}
+
+enum csink_made_step csink_hotspot_step(struct csink_made_frame *frame)
+{
+	(void)frame;
+	return CSINK_MADE_NOT;
+}
+
+bool csink_hotspot_leaf(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	(void)vm;
+	(void)blob;
+	(void)frame;
+	(void)leaf;
+	return false;
+}
+
+#endif

@@ -1,0 +1,361 @@
+/*
+ * Where HotSpot has its fields: see hotspot.h. libjvm exports tables with the names of types and fields, their offsets,
+ * and addresses of static variables (gHotSpotVMStructs ...). Sources: src/hotspot/share/runtime/vmStructs.cpp of JDK 11
+ * to 25.
+ *
+ * find() runs when libjvm is seen, perhaps before it is relocated: it takes the addresses of the tables. They are read
+ * by the first handler that finds a virtual machine in their variables. From then on libjvm stays: its threads run.
+ */
+#include <elf.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/interp/hotspot.h"
+
+enum {
+	MAX_ROWS = 8192,      /* of a table of libjvm's */
+	MAX_OFFSET = 1 << 16, /* of fields; addresses are larger */
+};
+
+/* One row a field; a second one: where other versions have it. No name: the size of the type. */
+static const struct {
+	uint8_t field;
+	char type[24], name[26];
+} table[] = {
+	{HOTSPOT_HEAPS, "CodeCache", "_heaps"},
+	{HOTSPOT_CODE_LOW, "CodeCache", "_low_bound"},
+	{HOTSPOT_CODE_HIGH, "CodeCache", "_high_bound"},
+	{HOTSPOT_VERSION, "Abstract_VM_Version", "_vm_major_version"},
+	{HOTSPOT_INTERPRETER, "AbstractInterpreter", "_code"},
+	{HOTSPOT_RETURN_PC, "ContinuationEntry", "_return_pc"},
+	{HOTSPOT_CALL_RETURN, "StubRoutines", "_call_stub_return_address"},
+	{HOTSPOT_ARRAY_NR, "GrowableArrayBase", "_len"},
+	{HOTSPOT_ARRAY_NR, "GenericGrowableArray", "_len"},
+	{HOTSPOT_ARRAY_DATA, "GrowableArray<int>", "_data"},
+	{HOTSPOT_HEAP_MEMORY, "CodeHeap", "_memory"},
+	{HOTSPOT_HEAP_MAP, "CodeHeap", "_segmap"},
+	{HOTSPOT_HEAP_SHIFT, "CodeHeap", "_log2_segment_size"},
+	{HOTSPOT_SPACE_LOW, "VirtualSpace", "_low"},
+	{HOTSPOT_SPACE_HIGH, "VirtualSpace", "_high"},
+	{HOTSPOT_BLOCK_HEADER, "HeapBlock", "_header"},
+	{HOTSPOT_BLOCK_USED, "HeapBlock::Header", "_used"},
+	{HOTSPOT_BLOB_NAME, "CodeBlob", "_name"},
+	{HOTSPOT_BLOB_FRAME_WORDS, "CodeBlob", "_frame_size"},
+	{HOTSPOT_BLOB_COMPLETE, "CodeBlob", "_frame_complete_offset"},
+	{HOTSPOT_BLOB_CODE, "CodeBlob", "_code_begin"},
+	{HOTSPOT_BLOB_CODE_OFFSET, "CodeBlob", "_code_offset"},
+	{HOTSPOT_BLOB_RELOCATION_BYTES, "CodeBlob", "_relocation_size"},
+	{HOTSPOT_BLOB_MUTABLE, "CodeBlob", "_mutable_data"},
+	{HOTSPOT_COMPILED_METHOD, "nmethod", "_method"},
+	{HOTSPOT_COMPILED_METHOD, "CompiledMethod", "_method"},
+	{HOTSPOT_COMPILED_ID, "nmethod", "_compile_id"},
+	{HOTSPOT_COMPILED_PCS_OFFSET, "nmethod", "_scopes_pcs_offset"},
+	{HOTSPOT_COMPILED_PCS_END, "nmethod", "_dependencies_offset"},
+	{HOTSPOT_COMPILED_SCOPES, "CompiledMethod", "_scopes_data_begin"},
+	{HOTSPOT_COMPILED_SCOPES_OFFSET, "nmethod", "_scopes_data_offset"},
+	{HOTSPOT_COMPILED_IMMUTABLE, "nmethod", "_immutable_data"},
+	{HOTSPOT_COMPILED_METADATA_OFFSET, "nmethod", "_metadata_offset"},
+	{HOTSPOT_COMPILED_DEOPT, "CompiledMethod", "_deopt_handler_begin"},
+	{HOTSPOT_COMPILED_DEOPT_OFFSET, "nmethod", "_deopt_handler_offset"},
+	{HOTSPOT_COMPILED_ORIGINAL_PC, "nmethod", "_orig_pc_offset"},
+	{HOTSPOT_METHOD_CONST, "Method", "_constMethod"},
+	{HOTSPOT_CONST_POOL, "ConstMethod", "_constants"},
+	{HOTSPOT_CONST_NAME, "ConstMethod", "_name_index"},
+	{HOTSPOT_CONST_FLAGS, "ConstMethod", "_flags"},
+	{HOTSPOT_CONST_FLAGS, "ConstMethod", "_flags._flags"},
+	{HOTSPOT_CONST_CODE_BYTES, "ConstMethod", "_code_size"},
+	{HOTSPOT_POOL_HOLDER, "ConstantPool", "_pool_holder"},
+	{HOTSPOT_POOL_LENGTH, "ConstantPool", "_length"},
+	{HOTSPOT_POOL_FILE, "ConstantPool", "_source_file_name_index"},
+	{HOTSPOT_CLASS_FILE, "InstanceKlass", "_source_file_name_index"},
+	{HOTSPOT_CLASS_NAME, "Klass", "_name"},
+	{HOTSPOT_SYMBOL_LENGTH, "Symbol", "_length"},
+	{HOTSPOT_SYMBOL_TEXT, "Symbol", "_body"},
+	{HOTSPOT_QUEUE_BUFFER, "StubQueue", "_stub_buffer"},
+	{HOTSPOT_QUEUE_BEGIN, "StubQueue", "_queue_begin"},
+	{HOTSPOT_QUEUE_NR, "StubQueue", "_number_of_stubs"},
+	{HOTSPOT_CODELET_BYTES, "InterpreterCodelet", "_size"},
+	{HOTSPOT_CODELET_TEXT, "InterpreterCodelet", "_description"},
+	{HOTSPOT_PC_OFFSET, "PcDesc", "_pc_offset"},
+	{HOTSPOT_PC_SCOPE, "PcDesc", "_scope_decode_offset"},
+	{HOTSPOT_THREAD_ANCHOR, "JavaThread", "_anchor"},
+	{HOTSPOT_THREAD_OS, "JavaThread", "_osthread"},
+	{HOTSPOT_THREAD_OS, "Thread", "_osthread"},
+	{HOTSPOT_OS_PTHREAD, "OSThread", "_pthread_id"},
+	{HOTSPOT_ANCHOR_SP, "JavaFrameAnchor", "_last_Java_sp"},
+	{HOTSPOT_ANCHOR_PC, "JavaFrameAnchor", "_last_Java_pc"},
+	{HOTSPOT_ANCHOR_FP, "JavaFrameAnchor", "_last_Java_fp"},
+	{HOTSPOT_BLOCK_BYTES, "HeapBlock", ""},
+	{HOTSPOT_POOL_BYTES, "ConstantPool", ""},
+	{HOTSPOT_CONST_BYTES, "ConstMethod", ""},
+	{HOTSPOT_PC_BYTES, "PcDesc", ""},
+};
+
+/* What may be missing; of the pairs one must be there. */
+static const uint8_t optional[] = {
+	HOTSPOT_RETURN_PC,
+	HOTSPOT_CALL_RETURN,
+	HOTSPOT_BLOB_CODE,
+	HOTSPOT_BLOB_CODE_OFFSET,
+	HOTSPOT_BLOB_RELOCATION_BYTES,
+	HOTSPOT_BLOB_MUTABLE,
+	HOTSPOT_COMPILED_PCS_END,
+	HOTSPOT_COMPILED_SCOPES,
+	HOTSPOT_COMPILED_SCOPES_OFFSET,
+	HOTSPOT_COMPILED_IMMUTABLE,
+	HOTSPOT_COMPILED_METADATA_OFFSET,
+	HOTSPOT_COMPILED_DEOPT,
+	HOTSPOT_COMPILED_DEOPT_OFFSET,
+	HOTSPOT_COMPILED_ORIGINAL_PC,
+	HOTSPOT_POOL_FILE,
+	HOTSPOT_CLASS_FILE,
+};
+static const uint8_t pairs[][2] = {
+	{HOTSPOT_BLOB_CODE, HOTSPOT_BLOB_CODE_OFFSET},
+	{HOTSPOT_POOL_FILE, HOTSPOT_CLASS_FILE},
+	{HOTSPOT_COMPILED_SCOPES, HOTSPOT_COMPILED_SCOPES_OFFSET},
+	{HOTSPOT_COMPILED_PCS_END, HOTSPOT_COMPILED_SCOPES_OFFSET},
+	{HOTSPOT_COMPILED_METADATA_OFFSET, HOTSPOT_BLOB_MUTABLE},
+};
+
+/* libjvm's variables that say where its tables are, and how their rows are made. */
+enum exported {
+	STRUCTS,
+	STRUCT_STRIDE,
+	STRUCT_TYPE,
+	STRUCT_NAME,
+	STRUCT_KIND,
+	STRUCT_OFFSET,
+	STRUCT_ADDRESS,
+	TYPES,
+	TYPE_STRIDE,
+	TYPE_NAME,
+	TYPE_BYTES,
+	NR_EXPORTED
+};
+static const char exports[NR_EXPORTED][48] = {
+	[STRUCTS] = "gHotSpotVMStructs",
+	[STRUCT_STRIDE] = "gHotSpotVMStructEntryArrayStride",
+	[STRUCT_TYPE] = "gHotSpotVMStructEntryTypeNameOffset",
+	[STRUCT_NAME] = "gHotSpotVMStructEntryFieldNameOffset",
+	[STRUCT_KIND] = "gHotSpotVMStructEntryTypeStringOffset",
+	[STRUCT_OFFSET] = "gHotSpotVMStructEntryOffsetOffset",
+	[STRUCT_ADDRESS] = "gHotSpotVMStructEntryAddressOffset",
+	[TYPES] = "gHotSpotVMTypes",
+	[TYPE_STRIDE] = "gHotSpotVMTypeEntryArrayStride",
+	[TYPE_NAME] = "gHotSpotVMTypeEntryTypeNameOffset",
+	[TYPE_BYTES] = "gHotSpotVMTypeEntrySizeOffset",
+};
+
+enum state { UNKNOWN, BUSY, READY, REFUSED };
+
+static struct csink_hotspot machine CSINK_COLD;
+static uintptr_t exported[NR_EXPORTED] CSINK_COLD; /* addresses of the variables */
+static int state;                                  /* atomic: READY publishes `machine` */
+
+int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
+{
+	if (!csink_elf_look(object, exports[STRUCTS], STT_OBJECT, NULL))
+		return 0;
+	for (int i = 0; i < NR_EXPORTED; i++) {
+		uintptr_t at = csink_elf_look(object, exports[i], STT_OBJECT, NULL);
+
+		*why = "Java frames are not read: this version of HotSpot does not export where its fields are; JDK 11 "
+		       "to 22 and 25 are supported";
+		if (!at)
+			return -1;
+		exported[i] = at;
+	}
+	to->code = to->start;
+	to->data[0] = exported[STRUCTS];
+	__atomic_store_n(&state, UNKNOWN, __ATOMIC_RELAXED);
+#if defined(__x86_64__)
+	return 1;
+#else
+	*why = "Java frames are not read: only x86-64 is supported";
+	return -1;
+#endif
+}
+
+/* Bytes of a C++ type; none of the fields that are read has another one of these sizes. */
+static uint8_t bytes_of(const char *type)
+{
+	static const char sizes[][20] = {"\2u2",   "\2int16_t", "\2jushort",  "\2unsigned short", "\1u1",
+					 "\1char", "\1bool",    "\10address", "\10intptr_t",      "\10pthread_t"};
+
+	if (!type || strchr(type, '*'))
+		return 8;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(sizes); i++)
+		if (!strcmp(type, sizes[i] + 1))
+			return (uint8_t)sizes[i][0];
+	return 4;
+}
+
+/* A word of a table's row. */
+static uint64_t word_of(uintptr_t row, enum exported column)
+{
+	return csink_load_known(row + csink_load_known(exported[column]));
+}
+
+static void take(struct csink_hotspot *vm, const char *type, const char *name, uint64_t at, uint8_t bytes)
+{
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++) {
+		uint8_t field = table[i].field;
+
+		if (!vm->bytes[field] && !strcmp(table[i].name, name) && !strcmp(table[i].type, type)) {
+			vm->at[field] = at;
+			vm->bytes[field] = bytes;
+		}
+	}
+}
+
+static bool is_wanted(const char *type)
+{
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++)
+		if (!strcmp(table[i].type, type))
+			return true;
+	return false;
+}
+
+static void read_structs(struct csink_hotspot *vm)
+{
+	uintptr_t row = csink_load_known(exported[STRUCTS]), stride = csink_load_known(exported[STRUCT_STRIDE]);
+	const char *type, *last = NULL;
+	bool wanted = false;
+
+	for (int i = 0; row && i < MAX_ROWS && (type = (const char *)word_of(row, STRUCT_TYPE)); i++, row += stride) {
+		const char *name = (const char *)word_of(row, STRUCT_NAME);
+		uint64_t address = word_of(row, STRUCT_ADDRESS);
+
+		wanted = type == last ? wanted : is_wanted(type);
+		last = type;
+		if (wanted && name)
+			take(vm, type, name, address ? address : word_of(row, STRUCT_OFFSET),
+			     bytes_of((const char *)word_of(row, STRUCT_KIND)));
+	}
+}
+
+static void read_types(struct csink_hotspot *vm)
+{
+	uintptr_t row = csink_load_known(exported[TYPES]), stride = csink_load_known(exported[TYPE_STRIDE]);
+	const char *type;
+
+	for (int i = 0; row && i < MAX_ROWS && (type = (const char *)word_of(row, TYPE_NAME)); i++, row += stride)
+		take(vm, type, "", word_of(row, TYPE_BYTES), 8);
+}
+
+static bool is_optional(unsigned int field)
+{
+	return memchr(optional, (int)field, sizeof(optional)) != NULL;
+}
+
+static const char *refuse(const struct csink_hotspot *vm)
+{
+	/* In 23 and 24 compiled code has its lists of methods elsewhere than before and after. */
+	if (vm->bytes[HOTSPOT_VERSION] && (vm->version < 11 || (vm->version > 22 && vm->version != 25)))
+		return "Java frames are not read: this version of HotSpot is not known; JDK 11 to 22 and 25 are "
+		       "supported";
+	for (unsigned int i = 0; i < HOTSPOT_NR_FIELDS; i++)
+		if (!vm->bytes[i] && !is_optional(i))
+			return "Java frames are not read: HotSpot does not export a field that is needed";
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(pairs); i++)
+		if (!vm->bytes[pairs[i][0]] && !vm->bytes[pairs[i][1]])
+			return "Java frames are not read: HotSpot does not export a field that is needed";
+	return NULL;
+}
+
+/* The heaps of code. False: they are not there yet. */
+static bool read_heaps(struct csink_hotspot *vm, struct csink_interp_walk *walk)
+{
+	uint64_t list, data, heap, nr;
+	bool ok = true;
+
+	list = csink_load_known(vm->at[HOTSPOT_HEAPS]);
+	nr = list ? csink_hotspot_load(walk, vm, list, HOTSPOT_ARRAY_NR, &ok) : 0;
+	data = nr ? csink_hotspot_load(walk, vm, list, HOTSPOT_ARRAY_DATA, &ok) : 0;
+	for (uint64_t i = 0; ok && data && i < CSINK_MIN(nr, (uint64_t)HOTSPOT_MAX_HEAPS); i++) {
+		if (csink_interp_load(walk, data + 8 * i, &heap) && heap)
+			vm->heaps[vm->nr_heaps++] = heap;
+	}
+	vm->low = csink_load_known(vm->at[HOTSPOT_CODE_LOW]);
+	vm->high = csink_load_known(vm->at[HOTSPOT_CODE_HIGH]);
+	return vm->nr_heaps && vm->nr_heaps == nr && vm->low && vm->high > vm->low;
+}
+
+/* The interpreter's pieces of code for the entry of methods: they follow each other. False: not there yet. */
+static bool read_entries(struct csink_hotspot *vm, struct csink_interp_walk *walk)
+{
+	static const char entry[] = "method entry";
+	uint64_t queue = csink_load_known(vm->at[HOTSPOT_INTERPRETER]), at, nr;
+	bool ok = queue != 0;
+
+	at = csink_hotspot_load(walk, vm, queue, HOTSPOT_QUEUE_BUFFER, &ok);
+	at += csink_hotspot_load(walk, vm, queue, HOTSPOT_QUEUE_BEGIN, &ok);
+	nr = csink_hotspot_load(walk, vm, queue, HOTSPOT_QUEUE_NR, &ok);
+	for (uint64_t i = 0; ok && i < CSINK_MIN(nr, (uint64_t)MAX_ROWS); i++) {
+		uint64_t bytes = csink_hotspot_load(walk, vm, at, HOTSPOT_CODELET_BYTES, &ok);
+		char text[sizeof(entry)] = "";
+
+		csink_interp_text(walk, csink_hotspot_load(walk, vm, at, HOTSPOT_CODELET_TEXT, &ok), sizeof(entry) - 1,
+				  text, sizeof(entry) - 1);
+		if (ok && !strcmp(text, entry) && vm->nr_entries < HOTSPOT_MAX_ENTRIES - 1) {
+			vm->entries[vm->nr_entries++] = at;
+			vm->entries[vm->nr_entries] = at + bytes;
+		}
+		at += bytes;
+	}
+	return ok && nr;
+}
+
+const struct csink_hotspot *csink_hotspot_get(void)
+{
+	return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY ? &machine : NULL;
+}
+
+/*
+ * Is there a virtual machine? One of these variables shows it. Until then the tables may have gaps: they are being
+ * relocated, or filled in by constructors.
+ */
+static bool has_begun(const struct csink_hotspot *vm)
+{
+	static const uint8_t variables[] = {HOTSPOT_HEAPS, HOTSPOT_CODE_LOW, HOTSPOT_INTERPRETER};
+
+	for (size_t i = 0; i < sizeof(variables); i++)
+		if (vm->at[variables[i]] >= MAX_OFFSET && csink_load_known(vm->at[variables[i]]))
+			return true;
+	return false;
+}
+
+/* Returns the next state, which is stored. */
+static enum state look(struct csink_interp_walk *walk)
+{
+	const char *why;
+
+	memset(&machine, 0, sizeof(machine));
+	read_structs(&machine);
+	read_types(&machine);
+	if (!has_begun(&machine))
+		return UNKNOWN;
+	if (machine.bytes[HOTSPOT_VERSION])
+		machine.version = (uint32_t)csink_load_known(machine.at[HOTSPOT_VERSION]);
+	why = refuse(&machine);
+	if (why) {
+		csink_interp_refuse(walk, why);
+		return REFUSED;
+	}
+	return read_heaps(&machine, walk) && read_entries(&machine, walk) ? READY : UNKNOWN;
+}
+
+const struct csink_hotspot *csink_hotspot_look(struct csink_interp_walk *walk)
+{
+	int unknown = UNKNOWN;
+	enum state next;
+
+	if (!__atomic_compare_exchange_n(&state, &unknown, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return csink_hotspot_get();
+	next = look(walk);
+	__atomic_store_n(&state, next, __ATOMIC_RELEASE);
+	if (next == READY)
+		csink_made_set_stepper(csink_hotspot_step);
+	return csink_hotspot_get();
+}

@@ -1,0 +1,101 @@
+#!/bin/sh
+# Frames of Java in HotSpot, of each version that is installed: every method, file and line as Throwable reports them, inlined
+# ones, too; calls in samples at any moment; names as HotSpot itself writes them for perf; --frames, reports, children.
+# JAVAS can name more directories of JDKs than those in /usr/lib/jvm.
+. "$(dirname "$0")/lib.sh"
+
+FRAMES=$SRC/tests/frames
+[ "$(uname -m)" = x86_64 ] || skip_all "frames of HotSpot are read on x86-64"
+have python3 || skip_all "python3 is not installed"
+
+for home in $JAVAS /usr/lib/jvm/*; do
+	[ -x "$home/bin/javac" ] && [ -e "$home/release" ] || continue
+	sed -n "s|^JAVA_VERSION=\"\([0-9]*\).*|$home \1|p" "$home/release"
+done | awk '$2 >= 11 && $2 <= 25' | sort -u -k2,2n >javas
+[ -s javas ] || skip_all "no JDK from 11 to 25 is installed"
+for version in 11 17 21 25; do
+	grep -q " $version\$" javas || skip "every frame of JDK $version is right" "JDK $version is not installed"
+done
+
+share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is
+	countersink export -f folded -e samples "$1" | awk -v name="$2" '
+		{ nr = $NF; all += nr; sub(/ [0-9]+$/, ""); n = split($0, frames, ";"); if (frames[n] ~ name) of += nr }
+		END { print all ? int(100 * of / all) : -1 }'
+}
+
+truth() { # TITLE ROUNDS OPTIONS...
+	title=$1
+	rounds=$2
+	shift 2
+	MALLOC_MMAP_THRESHOLD_=65536 countersink -q -e page-faults:u -c 8 -o truth.pb.gz -- "$home/bin/java" -XX:+UnlockDiagnosticVMOptions -XX:+ShowHiddenFrames "$@" \
+		-cp classes Truth truth.json "$rounds" >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:" "$title runs as without countersink"
+	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz)" '^[0-9]*[0-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' \
+		"$title: every method, file and line of every frame is right"
+}
+
+calls() { # TITLE RATE OPTIONS...
+	title=$1
+	rate=$2
+	shift 2
+	countersink -q -F "$rate" -o async.pb.gz -- "$home/bin/java" "$@" -cp classes Work 1.5 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:done" "$title at $rate Hz: output and status are as without countersink"
+	python3 -B "$FRAMES/calls.py" "$FRAMES/Work.java.calls" async.pb.gz >out 2>&1
+	is "$?:$(grep -c '^[0-9]* stacks judged' out)" 0:1 "$title at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
+}
+
+names() { # TITLE OPTIONS... that let code stay where it was made
+	title=$1
+	shift
+	countersink -q --frames=both -F 2000 -o both.pb.gz -- "$home/bin/java" "$@" -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit \
+		-cp classes Work 1.5 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:done" "$title with a map for perf: output and status are as without countersink"
+	python3 -B "$FRAMES/map_names.py" both.pb.gz >out 2>&1
+	is "$?:$(grep -c '^[0-9]* frames compared' out)" 0:1 "$title: names are those of HotSpot's own map: $(head -n 1 out)"
+}
+
+while read -r home version; do
+	rm -rf classes
+	"$home/bin/javac" -d classes "$FRAMES/Truth.java" "$FRAMES/Work.java" "$FRAMES/Jobs.java" >out 2>&1 || cat out
+	truth "JDK $version" 60
+	truth "JDK $version, interpreted alone" 2 -Xint
+	truth "JDK $version, C1 alone" 30 -XX:TieredStopAtLevel=1
+	calls "JDK $version" 1000
+	calls "JDK $version, interpreted alone" 1000 -Xint
+	calls "JDK $version, C1 alone" 1000 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+	calls "JDK $version, all compiled" 1000 -Xcomp -XX:+UseParallelGC
+	share=$(share_of async.pb.gz '^\[no symbol')
+	ok "JDK $version: hardly any code has no name ($share % of the samples)" test "$share" -le 1
+	names "JDK $version, C1 alone" -XX:TieredStopAtLevel=1
+	names "JDK $version, C2 alone" -XX:-TieredCompilation
+done <javas
+tail -n 1 javas >last # which compiled the classes that are there now
+read -r home version <last
+
+# ---- children, and other virtual machines
+
+countersink -q -F 1000 -o jobs.pb.gz -- "$home/bin/java" -cp classes Jobs >out 2>err </dev/null
+is "$?:$(tr '\n' ' ' <out)$(cat err)" "0:worked worked " "a program with a thread and a child has its output"
+countersink export -f folded jobs.pb.gz | grep -oE 'Jobs\.(inThread|inChild);Jobs\.spin' | sort -u >found
+is "$(tr '\n' ' ' <found)" "Jobs.inChild;Jobs.spin Jobs.inThread;Jobs.spin " "methods of the thread and of the child are named"
+LD_PRELOAD="$LIB" COUNTERSINK_OUTPUT="$PWD/alone.pb.gz" COUNTERSINK_QUIET=1 "$home/bin/java" -cp classes Jobs child >out 2>err </dev/null
+is "$(cat out)" worked "configured by its environment alone, the program has its output"
+like "$(countersink export -f folded alone.pb.gz)" ';Jobs\.main;Jobs\.inChild;Jobs\.spin' "and its methods are named"
+
+countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
+is "$?:$(grep -c 'Java frames are not read: this version of HotSpot does not export where its fields are' err)" 0:1 \
+	"HotSpot of an unsupported version: the report has one line with the reason"
+countersink -q -F 1000 --frames=native -o native.pb.gz -- "$home/bin/java" -cp classes Work 1 >out 2>err </dev/null
+is "$?:$(cat out err)" "0:done" "with --frames=native, the program runs as without countersink"
+is "$(countersink export -f folded native.pb.gz | grep -c 'Work\.')" 0 "--frames=native has no method"
+
+# ---- reports
+
+countersink -q -F 1000 -o work.pb.gz -- "$home/bin/java" -cp classes Work 2 >out 2>&1 </dev/null
+like "$(countersink report --all work.pb.gz 2>&1)" ' Work\.java +Work\.fib$' "the report has methods with their file as the module"
+cp "$FRAMES/Work.java" .
+like "$(countersink report --annotate Work.fib work.pb.gz 2>&1)" ' static int fib\(int n\) \{ return n < 2' "--annotate shows the source of a method"
+like "$(countersink export -f speedscope work.pb.gz)" '"name":"Work\.fib","file":"Work\.java","line":43[,}]' "exports have the file and the first line"
+countersink export -o page.html work.pb.gz
+like "$(grep -c 'Work\.java' page.html)" '^[1-9]' "the page has the methods' file"
+done_testing

@@ -1,0 +1,34 @@
+// A child process, and a thread; both print the same line.
+//
+// usage: Jobs      without "child" as its argument, it starts itself once more
+public class Jobs {
+	static int spin(long ms) {
+		long end = System.nanoTime() + ms * 1_000_000;
+		int sum = 0;
+
+		while (System.nanoTime() < end)
+			for (int i = 0; i < 100_000; i++)
+				sum = sum * 31 + i;
+		return sum;
+	}
+
+	static void inChild() {
+		System.out.println(spin(400) == 1 ? "" : "worked");
+	}
+
+	static void inThread() {
+		System.out.println(spin(400) == 1 ? "" : "worked");
+	}
+
+	public static void main(String[] arguments) throws Exception {
+		if (arguments.length > 0) {
+			inChild();
+			return;
+		}
+		Thread thread = new Thread(Jobs::inThread);
+		thread.start();
+		thread.join();
+		new ProcessBuilder(System.getProperty("java.home") + "/bin/java", "-cp", System.getProperty("java.class.path"), "Jobs", "child")
+			.inheritIO().start().waitFor();
+	}
+}
