@@ -330,8 +330,8 @@ enum csink_code_kind {
 	CSINK_CODE_PHP,              /* the position is the line, 0 if it is not known; there is no table */
 	CSINK_CODE_PERL,             /* likewise */
 	CSINK_CODE_RUBY,             /* likewise */
-	CSINK_CODE_V8, /* the table is a struct csink_rec_v8_lines, or its first two numbers: then there are no
-			  positions */
+	CSINK_CODE_V8,         /* the table is a struct csink_rec_v8_lines, or its first two numbers: then there are no
+				  positions */
 	CSINK_CODE_HOTSPOT,    /* positions are of bytecodes; increments of position and line, ending with 0 */
 	CSINK_CODE_HOTSPOT_20, /* from JDK 20: the same, with numbers of bytes that are never 0 */
 	CSINK_NR_CODE_KINDS

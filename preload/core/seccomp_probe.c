@@ -114,14 +114,22 @@ static uint32_t deadly_bit(const struct csink_own_call *call)
 		int number;
 		uint32_t bit;
 	} bits[] = {
-		{SYS_perf_event_open, CSINK_DEADLY_PERF}, {SYS_ioctl, CSINK_DEADLY_PERF},
-		{SYS_timer_create, CSINK_DEADLY_TIMER},   {SYS_timer_settime, CSINK_DEADLY_TIMER},
-		{SYS_timer_delete, CSINK_DEADLY_TIMER},   {SYS_process_vm_readv, CSINK_DEADLY_SCAN},
-		{SYS_munlock, CSINK_DEADLY_LOCK},         {SYS_mprotect, CSINK_DEADLY_LOCK},
-		{SYS_fchown, CSINK_DEADLY_RIGHTS},        {SYS_renameat, CSINK_DEADLY_RIGHTS},
-		{SYS_getresuid, CSINK_DEADLY_RIGHTS},     {SYS_socket, CSINK_DEADLY_ARM},
-		{SYS_connect, CSINK_DEADLY_ARM},          {SYS_sendmsg, CSINK_DEADLY_ARM},
-		{SYS_ppoll, CSINK_DEADLY_ARM},            {SYS_sched_getaffinity, CSINK_DEADLY_ARM},
+		{SYS_perf_event_open, CSINK_DEADLY_PERF},
+		{SYS_ioctl, CSINK_DEADLY_PERF},
+		{SYS_timer_create, CSINK_DEADLY_TIMER},
+		{SYS_timer_settime, CSINK_DEADLY_TIMER},
+		{SYS_timer_delete, CSINK_DEADLY_TIMER},
+		{SYS_process_vm_readv, CSINK_DEADLY_SCAN},
+		{SYS_munlock, CSINK_DEADLY_LOCK},
+		{SYS_mprotect, CSINK_DEADLY_LOCK},
+		{SYS_fchown, CSINK_DEADLY_RIGHTS},
+		{SYS_renameat, CSINK_DEADLY_RIGHTS},
+		{SYS_getresuid, CSINK_DEADLY_RIGHTS},
+		{SYS_socket, CSINK_DEADLY_ARM},
+		{SYS_connect, CSINK_DEADLY_ARM},
+		{SYS_sendmsg, CSINK_DEADLY_ARM},
+		{SYS_ppoll, CSINK_DEADLY_ARM},
+		{SYS_sched_getaffinity, CSINK_DEADLY_ARM},
 		{SYS_pwrite64, CSINK_DEADLY_ARM},
 	};
 

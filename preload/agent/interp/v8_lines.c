@@ -73,7 +73,7 @@ static uint32_t length_of(struct csink_interp_walk *walk, uint64_t *array, int t
  */
 static uint64_t find_handler(struct csink_interp_walk *walk, uintptr_t table)
 {
-	static _Atomic uint64_t kept[256]; /* instruction << 16 | bytes from the begin, by any thread */
+	static _Atomic uint64_t kept[32]; /* instruction << 16 | bytes from the begin, by any thread */
 	uintptr_t pc = csink_context_pc(walk->context);
 	_Atomic uint64_t *slot = &kept[(pc ^ pc >> 8) % CSINK_ARRAY_SIZE(kept)];
 	uint64_t has = atomic_load_explicit(slot, memory_order_relaxed), begin = 0, other;
