@@ -76,13 +76,14 @@ public class Work {
 END
 if have javac && have java; then
 	javac Work.java 2>err
-	countersink -q -F 1000 -o java.pb.gz -- java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions \
+	# Its own frames are not read here (frames_java.t), so that its code is code that nothing describes but a map.
+	countersink -q -F 1000 --frames=native -o java.pb.gz -- java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions \
 		-XX:+DumpPerfMapAtExit -XX:-Inline -cp . Work >out 2>err
 	is "$?:$(cat out)" "0:done true" "java runs to its end"
 	rm -f "/tmp/perf-$(cat pid).map"
 	made java java.pb.gz 'Work.leafWork' 'Work.middleStep' 'Interpreter' 'start_thread'
 	# Without frame pointers the stacks cannot be walked; the report must show that.
-	countersink -q -F 1000 -o java.pb.gz -- java -XX:-Inline -cp . Work >out 2>err
+	countersink -q -F 1000 --frames=native -o java.pb.gz -- java -XX:-Inline -cp . Work >out 2>err
 	like "$(report java.pb.gz)" 'lost .*stacks that end in code without unwind tables or frame pointers' \
 		"java without frame pointers: cut stacks are reported"
 else
