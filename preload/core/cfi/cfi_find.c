@@ -8,6 +8,7 @@
 #define HDR_VERSION 1
 #define TABLE_ENCODING (CSINK_PE_DATAREL | CSINK_PE_SDATA4) /* what every linker writes; others are not searched */
 #define TABLE_ENTRY 8
+#define MAX_LETTERS 16 /* of an augmentation */
 
 /* The length that begins an entry. Bounds the reader to the entry; gives where the entry's own fields start. */
 static bool read_length(struct csink_reader *r, bool *is_64)
@@ -72,9 +73,9 @@ static bool read_cie(const uint8_t *at, struct csink_cfi_fde *fde)
 		return false;
 	version = csink_read_u8(&r);
 	augmentation = r.at;
-	while (csink_read_u8(&r))
+	while (csink_read_u8(&r) && r.at - augmentation <= MAX_LETTERS)
 		;
-	if (r.failed || (version != 1 && version != 3 && version != 4))
+	if (r.failed || r.at[-1] || (version != 1 && version != 3 && version != 4))
 		return false;
 	if (version == 4 && (csink_read_u8(&r) != sizeof(void *) || csink_read_u8(&r) != 0))
 		return false;

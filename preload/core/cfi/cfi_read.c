@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define MAX_SHIFT (7 * 16) /* more bytes than a number of 64 bits needs, as some writers fill it up with zeroes */
+
 static bool room(struct csink_reader *r, size_t bytes)
 {
 	if (r->failed || (size_t)(r->end - r->at) < bytes) {
@@ -32,7 +34,7 @@ uint64_t csink_read_uleb(struct csink_reader *r)
 {
 	uint64_t value = 0;
 
-	for (unsigned int shift = 0;; shift += 7) {
+	for (unsigned int shift = 0; shift < MAX_SHIFT; shift += 7) {
 		uint8_t byte = csink_read_u8(r);
 
 		if (shift < 64)
@@ -40,13 +42,15 @@ uint64_t csink_read_uleb(struct csink_reader *r)
 		if (!(byte & 0x80)) /* a failed read gives 0, and so an end */
 			return value;
 	}
+	r->failed = true;
+	return 0;
 }
 
 int64_t csink_read_sleb(struct csink_reader *r)
 {
 	uint64_t value = 0;
 
-	for (unsigned int shift = 0;; shift += 7) {
+	for (unsigned int shift = 0; shift < MAX_SHIFT; shift += 7) {
 		uint8_t byte = csink_read_u8(r);
 
 		if (shift < 64)
@@ -57,6 +61,8 @@ int64_t csink_read_sleb(struct csink_reader *r)
 			value |= ~0ULL << (shift + 7);
 		return (int64_t)value;
 	}
+	r->failed = true;
+	return 0;
 }
 
 uint64_t csink_read_encoded(struct csink_reader *r, uint8_t encoding, uint64_t data_base)
