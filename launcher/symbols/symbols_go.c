@@ -13,6 +13,7 @@
 #define MAX_SEGMENTS 64
 #define MAX_CALLS 64
 #define MAX_LOOKED (256U << 20) /* bytes in which the table is looked for */
+#define MAX_HEADERS 16          /* that look like the table's: for each, the data may be looked through */
 
 struct program {
 	struct csink_go_program go;
@@ -44,6 +45,7 @@ static bool open_table(struct csink_go_table *table, const struct program *progr
 	static const char *const names[] = {".gopclntab", ".data.rel.ro.gopclntab"};
 	GElf_Shdr shdr;
 	uint64_t left = MAX_LOOKED / 8;
+	uint32_t headers = 0;
 	size_t nr;
 
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
@@ -54,10 +56,13 @@ static bool open_table(struct csink_go_table *table, const struct program *progr
 	for (uint32_t i = 0; i < program->go.nr_parts; i++) {
 		const struct csink_go_bytes *part = &program->parts[i];
 
-		for (uint64_t at = 0; at < part->nr && left; at += 8, left--)
-			if (csink_go_is_header(part->at + at, part->nr - at) &&
-			    csink_go_open(table, &program->go, part->vaddr + at))
+		for (uint64_t at = 0; at < part->nr && left && headers < MAX_HEADERS; at += 8, left--) {
+			if (!csink_go_is_header(part->at + at, part->nr - at))
+				continue;
+			if (csink_go_open(table, &program->go, part->vaddr + at))
 				return true;
+			headers++;
+		}
 	}
 	return false;
 }
