@@ -52,8 +52,8 @@ static bool apply(const struct csink_jit_image *image, uint8_t *to, const Elf64_
 	return true;
 }
 
-/* The relocations of one section of debug information. */
-static void relocate(const struct csink_jit_image *image, uint8_t *to, const Elf64_Shdr *relocations)
+/* The relocations of one section of debug information. left: how many more there may be. */
+static void relocate(const struct csink_jit_image *image, uint8_t *to, const Elf64_Shdr *relocations, uint64_t *left)
 {
 	Elf64_Shdr target, symbols;
 	Elf64_Rela rela;
@@ -64,6 +64,10 @@ static void relocate(const struct csink_jit_image *image, uint8_t *to, const Elf
 		return;
 	ok = !(target.sh_flags & SHF_COMPRESSED) && csink_jit_image_section(image, relocations->sh_link, &symbols);
 	for (uint64_t i = 0; ok && i < relocations->sh_size / sizeof(rela); i++) {
+		ok = *left > 0;
+		if (!ok)
+			break;
+		--*left;
 		memcpy(&rela, to + relocations->sh_offset + i * sizeof(rela), sizeof(rela));
 		ok = apply(image, to, &target, &symbols, &rela);
 	}
@@ -75,11 +79,12 @@ static void relocate(const struct csink_jit_image *image, uint8_t *to, const Elf
 
 static void relocate_all(const struct csink_jit_image *image, uint8_t *to)
 {
+	uint64_t left = image->bytes / sizeof(Elf64_Rela); /* unless sections lie over each other */
 	Elf64_Shdr section;
 
 	for (uint32_t i = 1; i < image->nr_sections; i++) {
 		if (csink_jit_image_section(image, i, &section) && section.sh_type == SHT_RELA)
-			relocate(image, to, &section);
+			relocate(image, to, &section, &left);
 	}
 }
 
