@@ -31,7 +31,7 @@ static void begin(struct chain *chain, const struct csink_walk_copy *copy)
 
 static bool next(struct chain *chain)
 {
-	bool is_cut;
+	bool is_cut = false;
 
 	if (chain->next >= chain->copy->nr_chain || !is_caller(chain->copy->chain[chain->next]))
 		return false;
