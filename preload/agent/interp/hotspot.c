@@ -159,7 +159,7 @@ static uint32_t method_names(struct csink_interp_walk *walk, const struct csink_
 		return 0;
 	nr += (uint32_t)nr_name;
 	to[nr++] = 0;
-	if (room - nr < MAX_TEXT + sizeof(class_name) ||
+	if (room - nr <= MAX_TEXT + sizeof(class_name) ||
 	    !put_file(walk, vm, &method, class_name, (uint32_t)nr_class, to + nr, &nr_file))
 		return 0;
 	if (!nr_file) {

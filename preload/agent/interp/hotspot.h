@@ -176,7 +176,7 @@ bool csink_hotspot_is_deopt(const struct csink_hotspot *vm, const struct csink_h
 uintptr_t csink_hotspot_original_pc(struct csink_interp_walk *walk, const struct csink_hotspot *vm,
 				    const struct csink_hotspot_blob *blob, uintptr_t pc, uintptr_t sp);
 
-/** The code at an address in a blob; zeroes behind the end of readable code. */
+/** The code at an address in a blob; zeroes before the blob and behind the end of readable code. */
 void csink_hotspot_code(const struct csink_hotspot_blob *blob, uintptr_t at, uint8_t *to, uint32_t bytes);
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */

@@ -50,8 +50,12 @@ static uintptr_t find_block(const struct csink_hotspot *vm, uintptr_t heap, uint
 {
 	unsigned int shift = (unsigned int)csink_hotspot_known(vm, heap, HOTSPOT_HEAP_SHIFT) & 31;
 	uintptr_t map = csink_load_known(heap + vm->at[HOTSPOT_HEAP_MAP] + vm->at[HOTSPOT_SPACE_LOW]);
+	uintptr_t nr = csink_load_known(heap + vm->at[HOTSPOT_HEAP_MAP] + vm->at[HOTSPOT_SPACE_HIGH]) - map;
 	uintptr_t segment = (pc - low) >> shift, block;
 
+	/* A heap that grows has its memory first. */
+	if (segment >= nr)
+		return 0;
 	for (int i = 0;; i++) {
 		uint8_t back = *(const volatile uint8_t *)(map + segment);
 
@@ -122,5 +126,6 @@ void csink_hotspot_code(const struct csink_hotspot_blob *blob, uintptr_t at, uin
 {
 	memset(to, 0, bytes);
 	for (uint32_t i = 0; i < bytes && at + i < blob->end; i++)
-		to[i] = *(const volatile uint8_t *)(at + i);
+		if (at + i >= blob->at)
+			to[i] = *(const volatile uint8_t *)(at + i);
 }

@@ -111,7 +111,7 @@ uint32_t csink_hotspot_scopes(struct csink_interp_walk *walk, const struct csink
 	if (s.nr_pcs > MAX_PCS)
 		return 0;
 	scope = find_scope(&s, (int32_t)(pc - blob->code));
-	while (scope && nr < max && s.ok) {
+	for (uint32_t i = 0; scope && i < max && s.ok; i++) {
 		uintptr_t at = s.data + scope;
 		uint32_t sender = next_number(&s, &at), index = next_number(&s, &at), bci = next_number(&s, &at);
 		uint64_t method = 0;

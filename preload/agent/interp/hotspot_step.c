@@ -134,7 +134,8 @@ static bool search(const struct csink_hotspot *vm, const struct csink_hotspot_bl
 	for (uintptr_t at = frame->sp; at < frame->sp + 8 * MAX_PUSHED; at += 8) {
 		if (!csink_load_word(frame->load, at, &ra))
 			return false;
-		if (return_to(vm, ra, blob->at) != CALL_OF_BLOB)
+		/* Code elsewhere is read by system calls, and does not call a blob directly. */
+		if (ra - vm->low >= vm->high - vm->low || return_to(vm, ra, blob->at) != CALL_OF_BLOB)
 			continue;
 		*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = at + 8, .fp = frame->fp, .ra = ra};
 		return true;
