@@ -153,8 +153,41 @@ static struct csink_hotspot machine CSINK_COLD;
 static uintptr_t exported[NR_EXPORTED] CSINK_COLD; /* addresses of the variables */
 static int state;                                  /* atomic: READY publishes `machine` */
 
+void csink_hotspot_begin(void)
+{
+	/* Of a forked child's parent, another thread may have been looking. What is known stays right. */
+	if (__atomic_load_n(&state, __ATOMIC_RELAXED) != READY)
+		__atomic_store_n(&state, UNKNOWN, __ATOMIC_RELAXED);
+}
+
+#if defined(__x86_64__)
+/* Take the addresses of the tables. False: a virtual machine of another object runs, or a handler is looking for one.
+ */
+static bool keep_exported(const uintptr_t *found)
+{
+	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+
+	/* Handlers may be reading `machine`: found again, it is what it was. */
+	if (now == READY || now == BUSY) {
+		bool is_same = !memcmp(exported, found, sizeof(exported));
+
+		if (is_same && now == READY)
+			csink_made_set_stepper(csink_hotspot_step);
+		return is_same;
+	}
+	if (!__atomic_compare_exchange_n(&state, &now, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return !memcmp(exported, found, sizeof(exported));
+	memcpy(exported, found, sizeof(exported));
+	memset(&machine, 0, sizeof(machine));
+	__atomic_store_n(&state, UNKNOWN, __ATOMIC_RELEASE);
+	return true;
+}
+#endif
+
 int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
+	uintptr_t all[NR_EXPORTED];
+
 	if (!csink_elf_look(object, exports[STRUCTS], STT_OBJECT, NULL))
 		return 0;
 	for (int i = 0; i < NR_EXPORTED; i++) {
@@ -164,12 +197,14 @@ int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpr
 		       "to 22 and 25 are supported";
 		if (!at)
 			return -1;
-		exported[i] = at;
+		all[i] = at;
 	}
 	to->code = to->start;
-	to->data[0] = exported[STRUCTS];
-	__atomic_store_n(&state, UNKNOWN, __ATOMIC_RELAXED);
+	to->data[0] = all[STRUCTS];
 #if defined(__x86_64__)
+	*why = "Java frames of a second HotSpot are not read: only one in a process";
+	if (!keep_exported(all))
+		return -1;
 	return 1;
 #else
 	*why = "Java frames are not read: only x86-64 is supported";
@@ -256,7 +291,7 @@ static const char *refuse(const struct csink_hotspot *vm)
 		return "Java frames are not read: this version of HotSpot is not known; JDK 11 to 22 and 25 are "
 		       "supported";
 	for (unsigned int i = 0; i < HOTSPOT_NR_FIELDS; i++)
-		if (!vm->bytes[i] && !is_optional(i))
+		if ((!vm->bytes[i] || (i == HOTSPOT_PC_BYTES && !vm->at[i])) && !is_optional(i))
 			return "Java frames are not read: HotSpot does not export a field that is needed";
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(pairs); i++)
 		if (!vm->bytes[pairs[i][0]] && !vm->bytes[pairs[i][1]])
@@ -287,7 +322,7 @@ static bool read_entries(struct csink_hotspot *vm, struct csink_interp_walk *wal
 {
 	static const char entry[] = "method entry";
 	uint64_t queue = csink_load_known(vm->at[HOTSPOT_INTERPRETER]), at, nr;
-	bool ok = queue != 0;
+	bool ok = queue != 0, is_entry = false;
 
 	at = csink_hotspot_load(walk, vm, queue, HOTSPOT_QUEUE_BUFFER, &ok);
 	at += csink_hotspot_load(walk, vm, queue, HOTSPOT_QUEUE_BEGIN, &ok);
@@ -298,13 +333,15 @@ static bool read_entries(struct csink_hotspot *vm, struct csink_interp_walk *wal
 
 		csink_interp_text(walk, csink_hotspot_load(walk, vm, at, HOTSPOT_CODELET_TEXT, &ok), sizeof(entry) - 1,
 				  text, sizeof(entry) - 1);
-		if (ok && !strcmp(text, entry) && vm->nr_entries < HOTSPOT_MAX_ENTRIES - 1) {
+		is_entry = !strcmp(text, entry);
+		if (ok && is_entry && vm->nr_entries < HOTSPOT_MAX_ENTRIES - 1) {
 			vm->entries[vm->nr_entries++] = at;
 			vm->entries[vm->nr_entries] = at + bytes;
 		}
 		at += bytes;
 	}
-	return ok && nr;
+	/* They are made one by one, and the code of bytecodes after them: a sample may come between. */
+	return ok && vm->nr_entries && !is_entry;
 }
 
 const struct csink_hotspot *csink_hotspot_get(void)
@@ -326,11 +363,21 @@ static bool has_begun(const struct csink_hotspot *vm)
 	return false;
 }
 
+/* Were all of them found, and none shows one? Then the tables need not be read again: a program may never start it. */
+static bool has_not_begun(const struct csink_hotspot *vm)
+{
+	return vm->at[HOTSPOT_HEAPS] >= MAX_OFFSET && vm->at[HOTSPOT_CODE_LOW] >= MAX_OFFSET &&
+	       vm->at[HOTSPOT_INTERPRETER] >= MAX_OFFSET && !has_begun(vm);
+}
+
 /* Returns the next state, which is stored. */
 static enum state look(struct csink_interp_walk *walk)
 {
 	const char *why;
 
+	/* Another object's, which is not loaded any more? */
+	if (walk->interpreter->data[0] != exported[STRUCTS] || has_not_begun(&machine))
+		return UNKNOWN;
 	memset(&machine, 0, sizeof(machine));
 	read_structs(&machine);
 	read_types(&machine);

@@ -142,6 +142,7 @@ void csink_interp_begin(enum csink_interp_mode wanted)
 	csink_code_copies_begin();
 	csink_jit_begin();
 	csink_made_set_stepper(NULL);
+	csink_hotspot_begin();
 	csink_modules_set_callback(on_module);
 }
 

@@ -335,6 +335,7 @@ void csink_code_ids_reset(void);
 void csink_code_ids_unlock(void);
 
 extern const struct csink_language csink_hotspot; /* hotspot.c */
+void csink_hotspot_begin(void);                   /* hotspot_tables.c. Context: init. */
 extern const struct csink_language csink_perl;    /* perl.c */
 extern const struct csink_language csink_php;     /* php.c */
 extern const struct csink_language csink_python;  /* python.c */
