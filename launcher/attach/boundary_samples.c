@@ -125,7 +125,8 @@ static int write_file(struct csink_boundary *b)
 
 static int listen_at(struct csink_boundary *b)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	/* Not again for the same ones: where no descriptor is left, they cannot be accepted. */
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int len = snprintf(address.sun_path, sizeof(address.sun_path), "%s/" CSINK_BOUNDARY_SOCKET, b->how.directory);
 
@@ -349,6 +350,7 @@ static bool take_messages(struct csink_boundary *b, int fd)
 	} control;
 	struct iovec data = {&message, sizeof(message)};
 	struct msghdr head;
+	uint32_t nr;
 	ssize_t n;
 
 	for (;;) {
@@ -359,10 +361,15 @@ static bool take_messages(struct csink_boundary *b, int fd)
 		n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR;
+		nr = take_fds(&head, fds);
+		if (n == (ssize_t)sizeof(message)) {
+			take_message(b, fd, &message, fds, nr);
+			continue;
+		}
+		while (nr)
+			close(fds[--nr]);
 		if (!n)
 			return false;
-		if (n == (ssize_t)sizeof(message))
-			take_message(b, fd, &message, fds, take_fds(&head, fds));
 	}
 }
 
