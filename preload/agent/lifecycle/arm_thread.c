@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -116,19 +117,28 @@ static int flush(struct request *r, enum csink_boundary_kind kind)
 	return err < 0 ? (int)err : 0;
 }
 
+/* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+static void tell_not_to_wait(struct request *r)
+{
+	const uint64_t at = offsetof(struct csink_boundary_file, do_not_wait);
+	uint32_t word = 1;
+	uint64_t limit[2]; /* struct rlimit64 */
+
+	if (!csink_rawcall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, limit) && limit[0] >= at + sizeof(word))
+		csink_rawcall(SYS_pwrite64, r->file_fd, &word, sizeof(word), at);
+}
+
 /* Samples before the answer are lost, since the launcher has not connected the events to its rings. One that got none
  * tells the others not to wait. */
 static void wait_for_answer(struct request *r)
 {
 	const struct timespec limit = {0, CSINK_BOUNDARY_WAIT_MS * 1000000L};
 	struct pollfd poll_fd = {.fd = r->socket_fd, .events = POLLIN};
-	uint32_t word = 1;
 
 	if (r->file.do_not_wait)
 		return;
 	if (csink_rawcall(SYS_ppoll, &poll_fd, 1, &limit, NULL, 0) == 0)
-		csink_rawcall(SYS_pwrite64, r->file_fd, &word, sizeof(word),
-			      offsetof(struct csink_boundary_file, do_not_wait));
+		tell_not_to_wait(r);
 }
 
 /* ---- events ---- */
