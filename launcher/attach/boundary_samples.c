@@ -361,6 +361,8 @@ static bool take_messages(struct csink_boundary *b, int fd)
 		n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR;
+		if (head.msg_flags & MSG_CTRUNC)
+			b->sweep_at = 0; /* no descriptor is left */
 		nr = take_fds(&head, fds);
 		if (n == (ssize_t)sizeof(message)) {
 			take_message(b, fd, &message, fds, nr);
@@ -375,10 +377,17 @@ static bool take_messages(struct csink_boundary *b, int fd)
 
 static void take_connections(struct csink_boundary *b)
 {
+	bool has_swept = false;
+
 	for (;;) {
 		int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
+		if (fd < 0 && errno == EMFILE && !has_swept) {
+			sweep(b);
+			has_swept = true;
+			continue;
+		}
 		if (fd < 0)
 			return;
 		if (!take_messages(b, fd) || epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, fd, &event))
