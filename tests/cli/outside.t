@@ -2,6 +2,7 @@
 # Programs that cannot be injected are sampled from outside, in the profile of the run: whoever starts them, in whatever
 # way, with each program's CPU time in the profile once.
 . "$(dirname "$0")/lib.sh"
+export COUNTERSINK_OUTSIDE=auto
 
 countersink stat -x -o stat.csv -e task-clock -- true
 grep -q '^task-clock,nanoseconds,counted' stat.csv ||
@@ -84,7 +85,7 @@ os.waitpid(os.fork() or os.execv("./static", ["./static", "0.1"]), 0)'
 printf '#!%s %s\n' "$TMP/static" $WORK >script
 chmod +x script
 chain "#! with a static interpreter" 0 ./dynamic $WORK fork ./script
-chain "--outside=auto is the default, and a process without exec is not sampled twice" 0 \
+chain "a process without exec is not sampled twice" 0 \
 	sh -c "./dynamic $WORK & ./dynamic $WORK & ./static $WORK & wait"
 
 # ---- kinds of programs ----
@@ -194,6 +195,8 @@ countersink --outside=no -o c.pb.gz -- sh -c "./static $WORK; true" 2>err
 like "$(cat err)" '\[not injected: static\]' "--outside=no: a static program is counted only"
 COUNTERSINK_OUTSIDE=no countersink -o c.pb.gz -- ./static $WORK 2>err
 like "$(cat err)" '\[not injected: static\]' "COUNTERSINK_OUTSIDE=no: likewise"
+env -u COUNTERSINK_OUTSIDE countersink -o c.pb.gz -- ./static $WORK 2>err
+like "$(cat err)" '\[not injected: static\]' "--outside=no is the default"
 countersink --engine=timer -o c.pb.gz -- sh -c "./static $WORK; true" 2>err
 like "$(cat err)" '\[not injected: static\]' "--engine=timer: likewise"
 cp static elsewhere
