@@ -226,11 +226,16 @@ static int collect(struct making *making, char **argv)
 int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t padding, bool profile,
 		   struct csink_gate_outcome *outcome)
 {
-	struct making making = {.runner = runner, .outcome = outcome, .injection.directory.fd = -1};
+	/* Some 10 KiB, and the stack may be small (ulimit -s 64). There is one run at a time. */
+	static struct making making;
 	bool inject;
 	int err;
 
 	memset(outcome, 0, sizeof(*outcome));
+	memset(&making, 0, sizeof(making));
+	making.runner = runner;
+	making.outcome = outcome;
+	making.injection.directory.fd = -1;
 	err = open_streams(&making);
 	if (err)
 		return err;
