@@ -147,25 +147,18 @@ static const char exports[NR_EXPORTED][48] = {
 	[TYPE_BYTES] = "gHotSpotVMTypeEntrySizeOffset",
 };
 
-enum state { UNKNOWN, BUSY, READY, REFUSED };
+enum state { UNKNOWN = CSINK_HOTSPOT_UNKNOWN, BUSY = CSINK_HOTSPOT_BUSY, READY, REFUSED };
 
 static struct csink_hotspot machine CSINK_COLD;
 static uintptr_t exported[NR_EXPORTED] CSINK_COLD; /* addresses of the variables */
-static int state;                                  /* atomic: READY publishes `machine` */
-
-void csink_hotspot_begin(void)
-{
-	/* Of a forked child's parent, another thread may have been looking. What is known stays right. */
-	if (__atomic_load_n(&state, __ATOMIC_RELAXED) != READY)
-		__atomic_store_n(&state, UNKNOWN, __ATOMIC_RELAXED);
-}
+int csink_hotspot_state;                           /* atomic: READY publishes `machine` */
 
 #if defined(__x86_64__)
 /* Take the addresses of the tables. False: a virtual machine of another object runs, or a handler is looking for one.
  */
 static bool keep_exported(const uintptr_t *found)
 {
-	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	int now = __atomic_load_n(&csink_hotspot_state, __ATOMIC_ACQUIRE);
 
 	/* Handlers may be reading `machine`: found again, it is what it was. */
 	if (now == READY || now == BUSY) {
@@ -175,11 +168,11 @@ static bool keep_exported(const uintptr_t *found)
 			csink_made_set_stepper(csink_hotspot_step);
 		return is_same;
 	}
-	if (!__atomic_compare_exchange_n(&state, &now, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&csink_hotspot_state, &now, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return !memcmp(exported, found, sizeof(exported));
 	memcpy(exported, found, sizeof(exported));
 	memset(&machine, 0, sizeof(machine));
-	__atomic_store_n(&state, UNKNOWN, __ATOMIC_RELEASE);
+	__atomic_store_n(&csink_hotspot_state, UNKNOWN, __ATOMIC_RELEASE);
 	return true;
 }
 #endif
@@ -346,7 +339,7 @@ static bool read_entries(struct csink_hotspot *vm, struct csink_interp_walk *wal
 
 const struct csink_hotspot *csink_hotspot_get(void)
 {
-	return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY ? &machine : NULL;
+	return __atomic_load_n(&csink_hotspot_state, __ATOMIC_ACQUIRE) == READY ? &machine : NULL;
 }
 
 /*
@@ -398,10 +391,11 @@ const struct csink_hotspot *csink_hotspot_look(struct csink_interp_walk *walk)
 	int unknown = UNKNOWN;
 	enum state next;
 
-	if (!__atomic_compare_exchange_n(&state, &unknown, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&csink_hotspot_state, &unknown, BUSY, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
 		return csink_hotspot_get();
 	next = look(walk);
-	__atomic_store_n(&state, next, __ATOMIC_RELEASE);
+	__atomic_store_n(&csink_hotspot_state, next, __ATOMIC_RELEASE);
 	if (next == READY)
 		csink_made_set_stepper(csink_hotspot_step);
 	return csink_hotspot_get();

@@ -136,13 +136,16 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 
 void csink_interp_begin(enum csink_interp_mode wanted)
 {
+	int busy = CSINK_HOTSPOT_BUSY;
+
 	mode = wanted;
 	atomic_store(&csink_interp_nr, 0);
 	csink_code_ids_reset();
 	csink_code_copies_begin();
 	csink_jit_begin();
 	csink_made_set_stepper(NULL);
-	csink_hotspot_begin();
+	__atomic_compare_exchange_n(&csink_hotspot_state, &busy, CSINK_HOTSPOT_UNKNOWN, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 	csink_modules_set_callback(on_module);
 }
 

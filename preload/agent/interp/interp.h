@@ -334,8 +334,14 @@ void csink_code_ids_reset(void);
 /** Unlock the table's memory after the program called mlockall(2). Context: thread. */
 void csink_code_ids_unlock(void);
 
+/*
+ * Whether HotSpot's tables are known: an enum that hotspot_tables.c continues. Atomic. A forked child resets "busy",
+ * since the thread that was looking in its parent is not there (interp.c).
+ */
+enum { CSINK_HOTSPOT_UNKNOWN, CSINK_HOTSPOT_BUSY };
+extern int csink_hotspot_state;
+
 extern const struct csink_language csink_hotspot; /* hotspot.c */
-void csink_hotspot_begin(void);                   /* hotspot_tables.c. Context: init. */
 extern const struct csink_language csink_perl;    /* perl.c */
 extern const struct csink_language csink_php;     /* php.c */
 extern const struct csink_language csink_python;  /* python.c */
