@@ -45,7 +45,7 @@ static uint32_t made_go_values(const int32_t *pairs, uint32_t nr, uint32_t from)
 
 	for (uint32_t i = 0; i < nr; i++) {
 		int32_t change = pairs[2 * i] - last;
-		uint32_t zigzag = (uint32_t)(change << 1) ^ (uint32_t)(change >> 31), code = (uint32_t)pairs[2 * i + 1];
+		uint32_t zigzag = (uint32_t)change << 1 ^ (uint32_t)(change >> 31), code = (uint32_t)pairs[2 * i + 1];
 
 		for (; zigzag > 127; zigzag >>= 7)
 			made_go_put(zigzag | 0x80, 1);

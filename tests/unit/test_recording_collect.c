@@ -481,6 +481,7 @@ static void test_outside(void)
 		thread->nr_samples = 10;
 		record_row(&r, thread, NULL, 0x401008, 10, &weight);
 		record_write(&r, directory, pid == 200 ? "200.0.rec" : "201.0.rec");
+		free(r.bytes);
 	}
 	r = outside_record(202, 1000, loader);
 	thread = record_thread(&r, 202, "prog");
@@ -488,6 +489,7 @@ static void test_outside(void)
 	record_row(&r, thread, NULL, 0x401008, 1, &loader);
 	record_row(&r, thread, NULL, 0x401010, 17, &inside)->head.aux = CSINK_PHASE_INJECTED;
 	record_write(&r, directory, "202.0.rec");
+	free(r.bytes);
 	r = record_new(8);
 	r.header->pid = 202;
 	r.header->start_monotonic_ns = 2000;
@@ -496,6 +498,7 @@ static void test_outside(void)
 	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
 	record_row(&r, record_thread(&r, 202, "prog"), NULL, 0x401020, 18, &inside);
 	record_write(&r, directory, "202.1.rec");
+	free(r.bytes);
 	p = collect(&outside);
 
 	is_num(sum(p, "task-clock", NULL, NULL), 101 * MS, "with samples from outside all time is there, once");

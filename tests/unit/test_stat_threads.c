@@ -83,5 +83,6 @@ int main(void)
 	ok(!result.threads[0].ended, "a thread without an exit record has not ended");
 	is_num(result.nr_incomplete, 2, "two threads are incomplete");
 	free(result.threads);
+	csink_table_free(&threads.tids);
 	return done();
 }
