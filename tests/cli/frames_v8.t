@@ -35,7 +35,7 @@ truth() { # NAME WHAT OPTION_OF_COMPARE NODE OPTION...
 		'^[12][0-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' "$name: $what of every frame is right"
 }
 
-# The share of each of the three lines. Without --no-enable-lazy-source-positions, V8 has no places of a function that nobody asked for.
+# The share of each of the three lines. Without --no-enable-lazy-source-positions, V8 has places only of functions for which they were requested.
 three() { # NAME NODE OPTION...
 	name=$1
 	shift

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Programs that cannot be injected are sampled from outside, in the profile of the run: whoever starts them, in whatever
-# way, with each program's CPU time in the profile once.
+# Programs that cannot be injected are sampled from outside, in the profile of the run, whichever program starts them and
+# by whichever call, with each program's CPU time in the profile once.
 . "$(dirname "$0")/lib.sh"
 export COUNTERSINK_OUTSIDE=auto
 

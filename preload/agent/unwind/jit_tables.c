@@ -95,17 +95,18 @@ static uint32_t list_entries(struct csink_jit_object *object, const struct csink
 	struct csink_cfi_table *table = &object->table;
 	struct hdr_entry *entries = (struct hdr_entry *)(table->hdr + HDR_BYTES);
 	uint32_t room = (uint32_t)(table->hdr_end - table->hdr - HDR_BYTES) / HDR_ENTRY, nr = 0;
-	const uint8_t *at = table->low, *entry = at;
 	uint64_t top = top_of(image);
 	struct csink_cfi_fde fde;
-	int found;
 
 	*nr_all = 0;
-	for (; nr < room && (found = csink_cfi_next(table, &at, &fde)) >= 0; entry = at) {
-		*nr_all += found > 0;
-		if (found > 0 && fde.start >= object->base && fde.end <= top &&
+	for (const uint8_t *at = table->low; nr < room && at && at < table->high;
+	     at = csink_cfi_next_entry(at, table->high)) {
+		bool found = csink_cfi_read_entry(table, at, &fde);
+
+		*nr_all += found;
+		if (found && fde.start >= object->base && fde.end <= top &&
 		    list_entry(entries, nr, (int64_t)(fde.start + table->shift - (uintptr_t)table->hdr),
-			       entry - table->hdr))
+			       at - table->hdr))
 			nr++;
 	}
 	return nr;

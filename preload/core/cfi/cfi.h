@@ -73,13 +73,6 @@ bool csink_cfi_locate(uintptr_t pc, struct csink_cfi_table *table);
 /** The entry of an address. False if there is none (or it makes no sense). */
 bool csink_cfi_find(const struct csink_cfi_table *table, uintptr_t pc, struct csink_cfi_fde *fde);
 
-/**
- * Go through .eh_frame from table->low on.
- * @at  the entry to read; moves on to the next one.
- * Returns 1: *fde is an entry of code; 0: it is another one, or makes no sense; -1: there are no more.
- */
-int csink_cfi_next(const struct csink_cfi_table *table, const uint8_t **at, struct csink_cfi_fde *fde);
-
 /** Read the entry that is at an address of .eh_frame. False if none is there (or it is a CIE, or makes no sense). */
 bool csink_cfi_read_entry(const struct csink_cfi_table *table, const uint8_t *at, struct csink_cfi_fde *fde);
 

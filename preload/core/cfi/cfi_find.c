@@ -162,15 +162,3 @@ bool csink_cfi_find(const struct csink_cfi_table *table, uintptr_t pc, struct cs
 
 	return at && csink_cfi_read_entry(table, at, fde) && pc >= fde->start && pc < fde->end;
 }
-
-int csink_cfi_next(const struct csink_cfi_table *table, const uint8_t **at, struct csink_cfi_fde *fde)
-{
-	struct csink_reader r = {*at, table->high, *at < table->low || *at >= table->high};
-	const uint8_t *entry = *at;
-	bool is_64;
-
-	if (!read_length(&r, &is_64))
-		return -1;
-	*at = r.end;
-	return csink_cfi_read_entry(table, entry, fde);
-}
