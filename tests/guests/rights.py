@@ -19,18 +19,18 @@ def all_known(profile, directory):
         raise Failure('unprofiled: %s' % profile.facts['unprofiled'])
 
 
-def wait_for(what, condition, deadline=60):
+def wait_for(what, condition, state=lambda: 'it did not happen', deadline=60):
     end = time.monotonic() + deadline
     while not condition():
         if time.monotonic() > end:
-            raise Failure('waited in vain for ' + what)
+            raise Failure('waited %d s in vain for %s: %s' % (deadline, what, state()))
         time.sleep(0.02)
 
 
 def daemon_profile(profile, directory):
     """The launcher says that the daemon runs, and the daemon leaves a profile of all that it did."""
     pattern = os.path.join(directory, 'profile.pb.gz.[0-9]*')
-    found = []
+    shares = {}
 
     def there():
         """Processes on the way to the daemon may leave theirs, too."""
@@ -38,14 +38,14 @@ def daemon_profile(profile, directory):
             if not path.rpartition('.')[2].isdigit():
                 continue # one that is being written
             own = pprof.Profile(path)
-            if own.samples and own.in_function('child_work') > 0.6 * own.total():
-                found.append(path)
-        return found
+            if own.samples:
+                shares[path] = own.in_function('child_work') / own.total()
+        return any(share > 0.6 for share in shares.values())
 
     if not any('still run' in note for note in profile.facts.get('note', [])):
         raise Failure('nothing is said of the daemon: %s' % profile.facts.get('note'))
     open(os.path.join(directory, 'work', 'sign'), 'w').close()
-    wait_for("the daemon's profile", there)
+    wait_for("the daemon's profile", there, lambda: 'profiles and their shares of child_work: %s' % shares)
     wait_for('its directory to go', lambda: not glob.glob(os.path.join(profile.runtime, 'countersink*')))
     for path in glob.glob(pattern):
         os.unlink(path)

@@ -219,8 +219,8 @@ static int daemon_stays(int argc, char **argv)
 	setsid();
 	if (daemon(1, 0))
 		_exit(1);
-	/* At least 40 ms of work, so that whoever looks finds samples of it. */
-	for (int i = 0; i < 6000 && (i < 20 || access(path, F_OK)); i++) {
+	/* At least 120 ms of work: a start under load costs some 20 ms, and most of the samples are to be of this. */
+	for (int i = 0; i < 6000 && (i < 60 || access(path, F_OK)); i++) {
 		guest_sink = child_work(2);
 		usleep(8000);
 	}
