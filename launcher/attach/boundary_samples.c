@@ -191,6 +191,7 @@ static int map(struct csink_boundary *b)
 	if (!b->map_err && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, c->rings.epoll_fd, &event))
 		b->map_err = -errno;
 	b->is_mapped = !b->map_err;
+	b->follow.outside->samples_outside = b->is_mapped;
 	if (b->map_err || c->rings.ring_bytes >= RING_BYTES_FOR_COPIES)
 		return b->map_err;
 	/* What was opened for this first one has its copies. */

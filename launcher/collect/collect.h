@@ -45,10 +45,11 @@ struct csink_outside {
 	struct csink_outside_process
 		*processes; /* nr_processes of them, or NULL where the kernel refused the records */
 	uint32_t nr_processes;
-	uint8_t is_filtered;    /* not every process was to be profiled (--follow) */
-	int command_status;     /* waitpid(2)'s */
-	char event_reason[160]; /* the reason of csink_events_auto for its choice; "": the user chose */
-	char command[256];      /* what was run, for the header */
+	uint8_t samples_outside; /* processes of the run are being sampled from outside */
+	uint8_t is_filtered;     /* not every process was to be profiled (--follow) */
+	int command_status;      /* waitpid(2)'s */
+	char event_reason[160];  /* the reason of csink_events_auto for its choice; "": the user chose */
+	char command[256];       /* what was run, for the header */
 	char **notes; /* nr_notes lines for the report's header (say: frequency clamped); owned by the caller */
 	uint32_t nr_notes;
 };

@@ -97,6 +97,10 @@ static void account_image(struct collector *c, struct image *image)
 	if (image->is_outside) /* what is open there, the process's own count tells */
 		return;
 	open = csink_add((int64_t)(image->cpu_end_ns - image->cpu_start_ns), -image->covered_cpu_ns);
+	/* Samples from outside of the same exec go on where the library has none: it has no engine, or does not know
+	 * the thread. */
+	if (former && former->is_outside && before < 0)
+		open = csink_add(open, before);
 	image->covered_cpu_ns = csink_add(image->covered_cpu_ns, give(c, "start-up", "[start-up: exec and loader]",
 								      image->pid, image->comm, before));
 	image->covered_cpu_ns = csink_add(image->covered_cpu_ns,
@@ -267,6 +271,7 @@ static int64_t give_end(struct collector *c, const struct covered *own, const st
 static int64_t account_processes(struct collector *c, int64_t budget, char *unknown, size_t unknown_size)
 {
 	const struct csink_outside_process *process;
+	const struct spawned *spawned;
 	struct covered *all, *own;
 	uint32_t i, nr = cover(c, &all);
 	int64_t rest, given = 0;
@@ -290,7 +295,9 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		}
 		if (process->is_sampled) {
 			given += give_unsampled(c, process, rest);
-			csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
+			spawned = find_spawned(c, process->pid);
+			if (!spawned || spawned->reason != CSINK_SPAWN_OWN)
+				csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
 			continue;
 		}
 		reason = process->reason ? process->reason : inherited_reason(c, process);

@@ -118,6 +118,12 @@ int csink_collect_link(struct collector *c);
 struct image *csink_collect_counterpart(struct collector *c, const struct image *outside, int32_t tid);
 
 /**
+ * Can threads of the library's image that it did not sample have samples from outside? While the command runs these are
+ * not known yet.
+ */
+bool csink_collect_is_outside_too(const struct collector *c, const struct image *image);
+
+/**
  * All recordings of the library are read: find out how much CPU time samples from outside lack, by the CPU time of
  * their processes. Returns 0 or -ENOMEM.
  */

@@ -25,6 +25,16 @@ struct image *csink_collect_counterpart(struct collector *c, const struct image 
 	return NULL;
 }
 
+bool csink_collect_is_outside_too(const struct collector *c, const struct image *image)
+{
+	const struct image *former;
+
+	if (c->is_early)
+		return c->outside && c->outside->samples_outside;
+	former = image->former ? &c->images[image->former - 1] : NULL;
+	return former && former->is_outside && former->end_ns >= image->start_ns;
+}
+
 /* ---- CPU time that no sample from outside has ---- */
 
 /* The images of one process, in order. */

@@ -171,12 +171,24 @@ static bool is_recorded_inside(const struct reading *r, const struct csink_recor
 	       r->counterparts[row->thread];
 }
 
+/* The CPU time of a thread that the library only watched, while it was sampled from outside: what samples lack of it is
+ * the process's (collect_account.c). */
+static bool is_recorded_outside(const struct reading *r, const struct csink_recorded_row *row)
+{
+	const struct csink_rec_thread *thread =
+		row->thread == CSINK_RECORDED_NONE ? NULL : r->rec->threads[row->thread];
+
+	return !r->image->is_outside && !row->leaf && row->phase != CSINK_PHASE_OFF &&
+	       (!r->image->has_engine || (thread && thread->flags & CSINK_THREAD_NOT_SAMPLED)) &&
+	       csink_collect_is_outside_too(r->c, r->image);
+}
+
 static void add_row(struct reading *r, const struct csink_recorded_row *from)
 {
 	int64_t values[CSINK_MAX_EVENTS + 1];
 	uint32_t i, any = 0;
 
-	if (is_recorded_inside(r, from))
+	if (is_recorded_inside(r, from) || is_recorded_outside(r, from))
 		return;
 	r->nr_kept++;
 	row_values(r, from, values);
@@ -305,6 +317,7 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 {
 	struct reading r = {.c = c, .image = image, .rec = rec, .scale = 1};
 	int err = csink_frames_open(&r.frames, c, rec, image->pid);
+	bool is_shown;
 
 	r.labels = calloc(rec->nr_threads + 1, sizeof(*r.labels));
 	if (!err && !r.labels)
@@ -319,7 +332,9 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 		err = r.frames.err;
 	}
 	if (!err) {
-		csink_collect_notes(c, image, rec, r.nr_kept || !image->is_outside);
+		/* Of a program that the library sampled, only its loader is from outside. */
+		is_shown = !image->is_outside || (r.nr_kept && !csink_collect_counterpart(c, image, image->pid));
+		csink_collect_notes(c, image, rec, is_shown);
 		image->nr_threads += rec->nr_threads;
 	}
 	if (!err && !image->is_outside)

@@ -21,6 +21,7 @@ enum csink_calls {
 	CSINK_CALLS_SELF = 1 << 11,  /* asking for the PID, which tells a vfork child from its parent */
 	CSINK_CALLS_QUEUE = 1 << 12, /* sending a signal again with what it had */
 	CSINK_CALLS_ARM = 1 << 13,   /* having programs that cannot be injected sampled from outside */
+	CSINK_CALLS_LAUNCHER = 1 << 14, /* none of a program's: the launcher's end of the socket */
 	CSINK_CALLS_TIME = 1 << 7,   /* not a call: reading the time stamp counter, as the vdso does, is a SIGSEGV */
 	CSINK_CALLS_RETURN = 1 << 6, /* rt_sigreturn, the return from a signal handler: no sample can be taken at all */
 };

@@ -82,6 +82,15 @@ const struct csink_own_call csink_own_calls[] = {
 	{"ppoll", SYS_ppoll, CSINK_CALLS_ARM, {NOWHERE, 1, NOWHERE, NOWHERE, 8}},
 	{"sched_getaffinity", SYS_sched_getaffinity, CSINK_CALLS_ARM, {0, 128, NOWHERE}},
 	{"pwrite64", SYS_pwrite64, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 4, 0}},
+	{"bind", SYS_bind, CSINK_CALLS_LAUNCHER, {NO_FILE, NOWHERE, 110}},
+	{"listen", SYS_listen, CSINK_CALLS_LAUNCHER, {NO_FILE, 1}},
+	{"accept4", SYS_accept4, CSINK_CALLS_LAUNCHER, {NO_FILE, 0, 0, 02004000 /* SOCK_CLOEXEC | SOCK_NONBLOCK */}},
+	{"recvmsg", SYS_recvmsg, CSINK_CALLS_LAUNCHER, {NO_FILE, NOWHERE, 64 /* MSG_DONTWAIT */}},
+	{"getsockopt",
+	 SYS_getsockopt,
+	 CSINK_CALLS_LAUNCHER,
+	 {NO_FILE, 1 /* SOL_SOCKET */, 17 /* SO_PEERCRED */, NOWHERE, NOWHERE}},
+	{"sendto", SYS_sendto, CSINK_CALLS_LAUNCHER, {NO_FILE, NOWHERE, 1, 0x4040 /* MSG_DONTWAIT | MSG_NOSIGNAL */}},
 	{"uname", SYS_uname, 0, {NOWHERE}},
 	{"sysinfo", SYS_sysinfo, 0, {NOWHERE}},
 	{"getrandom", SYS_getrandom, 0, {NOWHERE, 1, 0}},
@@ -131,6 +140,12 @@ static uint32_t deadly_bit(const struct csink_own_call *call)
 		{SYS_ppoll, CSINK_DEADLY_ARM},
 		{SYS_sched_getaffinity, CSINK_DEADLY_ARM},
 		{SYS_pwrite64, CSINK_DEADLY_ARM},
+		{SYS_bind, CSINK_DEADLY_ARM},
+		{SYS_listen, CSINK_DEADLY_ARM},
+		{SYS_accept4, CSINK_DEADLY_ARM},
+		{SYS_recvmsg, CSINK_DEADLY_ARM},
+		{SYS_getsockopt, CSINK_DEADLY_ARM},
+		{SYS_sendto, CSINK_DEADLY_ARM},
 	};
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(bits); i++)

@@ -2,7 +2,6 @@
 # Programs that cannot be injected are sampled from outside, in the profile of the run, whichever program starts them and
 # by whichever call, with each program's CPU time in the profile once.
 . "$(dirname "$0")/lib.sh"
-export COUNTERSINK_OUTSIDE=auto
 
 countersink stat -x -o stat.csv -e task-clock -- true
 grep -q '^task-clock,nanoseconds,counted' stat.csv ||
@@ -85,7 +84,7 @@ os.waitpid(os.fork() or os.execv("./static", ["./static", "0.1"]), 0)'
 printf '#!%s %s\n' "$TMP/static" $WORK >script
 chmod +x script
 chain "#! with a static interpreter" 0 ./dynamic $WORK fork ./script
-chain "a process without exec is not sampled twice" 0 \
+chain "--outside=auto is the default, and a process without exec is not sampled twice" 0 \
 	sh -c "./dynamic $WORK & ./dynamic $WORK & ./static $WORK & wait"
 
 # ---- kinds of programs ----
@@ -143,6 +142,20 @@ is "$? $(cat out)" "9 " "a seccomp filter that kills for socket(2): the program 
 like "$(cat err)" '\[not injected: static\]' "a seccomp filter that kills for socket(2): it is counted"
 like "$(cat err)" 'filter that kills for socket: programs that cannot be injected are not sampled' \
 	"a seccomp filter that kills for socket(2): the report says so"
+for call in socket bind recvmsg; do
+	"$TARGETS/static_cage" kill $call countersink -o c.pb.gz -- sh -c "./static $WORK 9" >out 2>err
+	is "$? $(cat out)" "9 " "an earlier filter that kills for $call: command and programs run"
+	like "$(cat err)" 'note .*kills processes that call socket: programs that cannot be injected are not sampled' \
+		"an earlier filter that kills for $call: the report says what is not sampled"
+	"$TARGETS/static_cage" kill $call countersink -o c.pb.gz -- ./static $WORK 9 >out 2>err
+	is "$? $(cat out)" "9 " "an earlier filter that kills for $call: a static command runs"
+	like "$(cat err)" 'ms +static +leaf' "an earlier filter that kills for $call: a static command is sampled"
+done
+# The library watches, and takes no samples.
+for how in exec fork; do
+	chain "the library does not sample below static ($how)" 0 \
+		./static $WORK $how /usr/bin/env COUNTERSINK_ENGINE=none ./dynamic $WORK $how ./static $WORK
+done
 # shellcheck disable=SC2016 # $PPID is the launcher, below
 {
 	: >log
@@ -195,8 +208,6 @@ countersink --outside=no -o c.pb.gz -- sh -c "./static $WORK; true" 2>err
 like "$(cat err)" '\[not injected: static\]' "--outside=no: a static program is counted only"
 COUNTERSINK_OUTSIDE=no countersink -o c.pb.gz -- ./static $WORK 2>err
 like "$(cat err)" '\[not injected: static\]' "COUNTERSINK_OUTSIDE=no: likewise"
-env -u COUNTERSINK_OUTSIDE countersink -o c.pb.gz -- ./static $WORK 2>err
-like "$(cat err)" '\[not injected: static\]' "--outside=no is the default"
 countersink --engine=timer -o c.pb.gz -- sh -c "./static $WORK; true" 2>err
 like "$(cat err)" '\[not injected: static\]' "--engine=timer: likewise"
 cp static elsewhere

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Programs that cannot be injected, where they are not sampled from outside (outside.t), which is the default: they run unchanged,
-# are counted, and named with the reason.
+# Programs that cannot be injected, where they are not sampled from outside (outside.t): they run unchanged, are counted,
+# and named with the reason.
 . "$(dirname "$0")/lib.sh"
+export COUNTERSINK_OUTSIDE=no
 
 countersink -o s.pb.gz -- "$TARGETS/static_spin" 0.2 2>err
 is $? 0 "a static program runs"

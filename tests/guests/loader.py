@@ -180,8 +180,9 @@ GUESTS = [
     mistake('ThreadSanitizer', 'a race', 'race'),
     mistake('UndefinedBehaviorSanitizer', 'an overflow', 'undefined'),
 
-    memory('a static program', ['{T}/static_spin', '0.3'], engines=AUTO, hot={}, unused='static',
-           facts={'unprofiled': 'static'}),
+    memory('a static program', ['{T}/static_spin', '0.3'], engines=('auto', 'timer'), hot={'main': 90},
+           facts={'outside': 'static', 'engine': 'from outside'},
+           by_engine={'timer': {'hot': {}, 'facts': {'unprofiled': 'static'}}}, unused='static, by timers'),
 
     Guest('onlookers: countersink -- valgrind', under_valgrind(*WORK), engines=AUTO, clean=valgrinds, hot={},
           unused='none is taken', facts={'engine': 'none.*valgrind'}, needs=['valgrind']),

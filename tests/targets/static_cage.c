@@ -23,6 +23,8 @@ static const struct {
 	     {"timer_create", SYS_timer_create},
 	     {"memfd_create", SYS_memfd_create},
 	     {"socket", SYS_socket},
+	     {"bind", SYS_bind},
+	     {"recvmsg", SYS_recvmsg},
 	     {"fcntl", SYS_fcntl},
 	     {"prctl", SYS_prctl},
 	     {"ftruncate", SYS_ftruncate},
