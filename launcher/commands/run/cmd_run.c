@@ -200,10 +200,11 @@ static void begin_boundary(struct run *run)
 		return;
 	if (how.directory && csink_deadly_calls & CSINK_DEADLY_ARM) {
 		how.directory = NULL;
-		csink_outside_note(&run->outside,
-				   "a seccomp filter kills processes that call %s: programs that cannot be injected are "
-				   "not sampled where others start them",
-				   csink_filters_words(CSINK_DEADLY_ARM));
+		csink_outside_note(
+			&run->outside,
+			"a seccomp filter kills processes that call %s: programs that cannot be injected are "
+			"not sampled where others start them",
+			csink_filters_words(CSINK_DEADLY_ARM));
 	}
 	rate_events(run, specs);
 	run->has_boundary = !csink_boundary_begin(&run->boundary, &how, &run->outside);
