@@ -1,6 +1,7 @@
 // A child process, and a thread; both print the same line.
 //
-// usage: Jobs      without "child" as its argument, it starts itself once more
+// usage: Jobs                       it starts itself once more, with "child"
+//        Jobs deep DEPTH SECONDS    works so many frames deep instead, SECONDS of its time
 public class Jobs {
 	static int spin(long ms) {
 		long end = System.nanoTime() + ms * 1_000_000;
@@ -20,7 +21,13 @@ public class Jobs {
 		System.out.println(spin(400) == 1 ? "" : "worked");
 	}
 
+	static int deep(int n, long ms) { return n > 2 ? deep(n - 1, ms) + 1 : spin(ms); }
+
 	public static void main(String[] arguments) throws Exception {
+		if (arguments.length > 2) {
+			deep(Integer.parseInt(arguments[1]) - 1, (long) (1000 * Double.parseDouble(arguments[2])));
+			return;
+		}
 		if (arguments.length > 0) {
 			inChild();
 			return;

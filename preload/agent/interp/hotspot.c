@@ -78,25 +78,40 @@ static int32_t put_symbol(struct csink_interp_walk *walk, const struct csink_hot
 	return ok ? csink_interp_text(walk, symbol + vm->at[HOTSPOT_SYMBOL_TEXT], bytes, to, room) : -1;
 }
 
-/* The collector of classes frees methods and names, and others are made where they were. */
+/* Mix the first bytes of a symbol's text into an identity. */
+static bool mix_symbol(struct csink_interp_walk *walk, const struct csink_hotspot *vm, uint64_t symbol,
+		       uint64_t *identity)
+{
+	bool ok = true;
+	uint64_t bytes = csink_hotspot_load(walk, vm, symbol, HOTSPOT_SYMBOL_LENGTH, &ok), word;
+	uintptr_t at = symbol + vm->at[HOTSPOT_SYMBOL_TEXT], end = at + CSINK_MIN(bytes, (uint64_t)HASHED_TEXT);
+
+	for (uintptr_t word_at = at & ~(uintptr_t)7; ok && word_at < end; word_at += 8) {
+		ok = csink_interp_load(walk, word_at, &word);
+		if (end - word_at < 8)
+			word &= (1ULL << 8 * (end - word_at)) - 1;
+		if (word_at < at)
+			word >>= 8 * (at - word_at);
+		*identity = csink_interp_mix(*identity, word);
+	}
+	*identity = csink_interp_mix(*identity, symbol + bytes);
+	return ok;
+}
+
+/*
+ * The collector of classes frees methods and names, and others are made where they were. But those of the archive that
+ * the virtual machine maps when it starts stay.
+ */
 static bool identify(struct csink_interp_walk *walk, const struct csink_hotspot *vm, uint64_t address,
 		     uint64_t *identity)
 {
 	struct method method;
-	char text[2 * HASHED_TEXT] = {0};
-	uint64_t word;
 
-	if (!read_method(walk, vm, address, &method) || put_symbol(walk, vm, method.name, text, HASHED_TEXT) < 0 ||
-	    put_symbol(walk, vm, method.class_name, text + HASHED_TEXT, HASHED_TEXT) < 0)
-		return false;
 	*identity = csink_interp_mix(walk->interpreter->module, address);
-	*identity = csink_interp_mix(*identity, method.name);
-	*identity = csink_interp_mix(*identity, method.class_name);
-	for (size_t i = 0; i < sizeof(text); i += sizeof(word)) {
-		memcpy(&word, text + i, sizeof(word));
-		*identity = csink_interp_mix(*identity, word);
-	}
-	return true;
+	if (address - vm->archive < vm->archive_bytes)
+		return true;
+	return read_method(walk, vm, address, &method) && mix_symbol(walk, vm, method.name, identity) &&
+	       mix_symbol(walk, vm, method.class_name, identity);
 }
 
 /* A hidden class has its address in its name, and before that, up to JDK 20, a number. */
@@ -338,20 +353,49 @@ struct native {
 	bool is_leaf;
 };
 
+/*
+ * A method, and where its bytecodes are. NULL: it cannot be read. What a thread has seen holds until a class is
+ * unloaded: no other method is made at the same address before. HotSpot counts unloaded classes; where it does not
+ * (-XX:-UsePerfData), it holds for one walk, in which the frames keep their methods.
+ */
+static const struct csink_interp_seen *see(struct csink_interp_walk *walk, const struct csink_hotspot *vm,
+					   uint64_t method)
+{
+	struct csink_interp_seen *seen = csink_interp_seen_at(walk, method);
+	uint64_t identity, constant, bytes;
+	bool ok = true;
+	csink_ref_t ref;
+
+	if (seen->code == method && seen->walk == walk->room->epoch)
+		return seen;
+	if (!identify(walk, vm, method, &identity))
+		return NULL;
+	ref = csink_code_id(walk, identity, method);
+	constant = csink_hotspot_load(walk, vm, method, HOTSPOT_METHOD_CONST, &ok);
+	bytes = csink_hotspot_load(walk, vm, constant, HOTSPOT_CONST_CODE_BYTES, &ok);
+	if (!ref || !ok)
+		return NULL;
+	*seen = (struct csink_interp_seen){method, walk->room->epoch, ref, (uint32_t)bytes,
+					   constant + vm->at[HOTSPOT_CONST_BYTES]};
+	return seen;
+}
+
+/* Set until when what was seen holds. */
+static void set_epoch(struct csink_interp_walk *walk, const struct csink_hotspot *vm)
+{
+	uint64_t nr;
+
+	walk->room->epoch = walk->room->nr_walks;
+	if (vm->unloaded && csink_interp_load(walk, vm->unloaded, &nr))
+		walk->room->epoch = csink_interp_mix(__atomic_load_n(&generation, __ATOMIC_RELAXED), nr) | 1UL << 63;
+}
+
 /* Add the frame of a method. False: it cannot be read, or no frame may follow. */
 static bool add_method(struct csink_interp_walk *walk, const struct csink_hotspot *vm, uint64_t method, uint32_t bci)
 {
-	struct csink_interp_seen *seen = csink_interp_seen_at(walk, method);
-	uint64_t identity;
+	const struct csink_interp_seen *seen = see(walk, vm, method);
 
-	if (seen->code == method && seen->walk == walk->room->nr_walks)
-		return csink_interp_add(walk, seen->ref, bci);
-	if (!identify(walk, vm, method, &identity) || !csink_interp_frame(walk, identity, method, bci))
-		return false;
-	*seen = (struct csink_interp_seen){
-		method, walk->room->nr_walks,
-		(csink_ref_t)(walk->room->frames[walk->nr_frames - 1] >> 32 & ((CSINK_FRAME_CODE >> 32) - 1))};
-	return true;
+	return seen && csink_interp_add(walk, seen->ref, bci);
 }
 
 /* Add a frame of code that has no method. */
@@ -402,29 +446,26 @@ static bool add_compiled(struct csink_interp_walk *walk, const struct csink_hots
 }
 
 /* Where in an interpreted method its frame is: the address of the instruction is in a register or in the frame. */
-static uint32_t bci_of(struct csink_interp_walk *walk, const struct csink_hotspot *vm, const struct native *native,
-		       uint64_t method)
+static uint32_t bci_of(struct csink_interp_walk *walk, const struct native *native,
+		       const struct csink_interp_seen *method)
 {
-	bool ok = true;
-	uint64_t constant = csink_hotspot_load(walk, vm, method, HOTSPOT_METHOD_CONST, &ok), at = 0;
-	uint64_t start = constant + vm->at[HOTSPOT_CONST_BYTES];
-	uint64_t bytes = csink_hotspot_load(walk, vm, constant, HOTSPOT_CONST_CODE_BYTES, &ok);
+	uint64_t at = 0;
 
-	if (!ok)
-		return CSINK_CODE_NOT_BEGUN;
 #if defined(__x86_64__)
 	at = (uint64_t)walk->context->uc_mcontext.gregs[REG_R13];
 #endif
-	if (native->is_leaf && at - start < bytes)
-		return (uint32_t)(at - start);
-	if (csink_interp_load(walk, native->fp + (uintptr_t)HOTSPOT_BYTECODE, &at) && at - start < bytes)
-		return (uint32_t)(at - start);
+	if (native->is_leaf && at - method->own < method->own_bytes)
+		return (uint32_t)(at - method->own);
+	if (csink_interp_load(walk, native->fp + (uintptr_t)HOTSPOT_BYTECODE, &at) &&
+	    at - method->own < method->own_bytes)
+		return (uint32_t)(at - method->own);
 	return CSINK_CODE_NOT_BEGUN;
 }
 
 static bool add_interpreted(struct csink_interp_walk *walk, const struct csink_hotspot *vm,
 			    const struct csink_hotspot_blob *blob, const struct native *native)
 {
+	const struct csink_interp_seen *seen;
 	uint64_t method = 0;
 	bool has_frame = true;
 
@@ -439,8 +480,9 @@ static bool add_interpreted(struct csink_interp_walk *walk, const struct csink_h
 	}
 	if (has_frame)
 		csink_interp_load(walk, native->fp + (uintptr_t)HOTSPOT_METHOD, &method);
-	return method &&
-	       add_method(walk, vm, method, has_frame ? bci_of(walk, vm, native, method) : CSINK_CODE_NOT_BEGUN);
+	seen = method ? see(walk, vm, method) : NULL;
+	return seen && csink_interp_add(walk, seen->ref,
+					has_frame ? bci_of(walk, native, seen) : (uint32_t)CSINK_CODE_NOT_BEGUN);
 }
 
 /* Add what a frame of a blob runs, as a group. False: no frame may follow. */
@@ -483,6 +525,7 @@ static void walk_hotspot(struct csink_interp_walk *walk)
 		has_any = (native->frames[i] & ~CSINK_FRAME_EXACT) - vm->low < vm->high - vm->low;
 	if (!has_any)
 		return;
+	set_epoch(walk, vm);
 	csink_interp_find_cfas(walk);
 	for (uint32_t i = 0; i <= native->nr_frames; i++) {
 		struct native at = {.is_leaf = i == 0};

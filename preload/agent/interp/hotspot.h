@@ -21,6 +21,9 @@ enum csink_hotspot_field {
 	HOTSPOT_INTERPRETER,
 	HOTSPOT_RETURN_PC,   /* optional: of Continuation.enterSpecial() */
 	HOTSPOT_CALL_RETURN, /* optional: where Java returns to native code */
+	HOTSPOT_ARCHIVE_LOW, /* optional: of an archive of classes, which stays mapped */
+	HOTSPOT_ARCHIVE_HIGH,
+	HOTSPOT_COUNTERS, /* optional: where the virtual machine counts what it does */
 	/* Fields. */
 	HOTSPOT_ARRAY_NR,
 	HOTSPOT_ARRAY_DATA,
@@ -91,7 +94,10 @@ struct csink_hotspot {
 	uint32_t version;
 	uint32_t nr_heaps, nr_entries;
 	uintptr_t heaps[HOTSPOT_MAX_HEAPS];
-	uintptr_t low, high; /* all code is between these */
+	uintptr_t low, high;              /* all code is between these */
+	bool is_read;                     /* the fields are known, and none is missing */
+	uintptr_t unloaded;               /* where unloaded classes are counted; 0: nowhere */
+	uintptr_t archive, archive_bytes; /* methods in it are never freed; 0, 0: there is no archive */
 	/* Where each of the interpreter's pieces of code that methods are entered by begins; then where the last ends.
 	 */
 	uintptr_t entries[HOTSPOT_MAX_ENTRIES];

@@ -29,6 +29,9 @@ static const struct {
 	{HOTSPOT_INTERPRETER, "AbstractInterpreter", "_code"},
 	{HOTSPOT_RETURN_PC, "ContinuationEntry", "_return_pc"},
 	{HOTSPOT_CALL_RETURN, "StubRoutines", "_call_stub_return_address"},
+	{HOTSPOT_ARCHIVE_LOW, "MetaspaceObj", "_shared_metaspace_base"},
+	{HOTSPOT_ARCHIVE_HIGH, "MetaspaceObj", "_shared_metaspace_top"},
+	{HOTSPOT_COUNTERS, "PerfMemory", "_start"},
 	{HOTSPOT_ARRAY_NR, "GrowableArrayBase", "_len"},
 	{HOTSPOT_ARRAY_NR, "GenericGrowableArray", "_len"},
 	{HOTSPOT_ARRAY_DATA, "GrowableArray<int>", "_data"},
@@ -95,6 +98,9 @@ static const struct {
 static const uint8_t optional[] = {
 	HOTSPOT_RETURN_PC,
 	HOTSPOT_CALL_RETURN,
+	HOTSPOT_ARCHIVE_LOW,
+	HOTSPOT_ARCHIVE_HIGH,
+	HOTSPOT_COUNTERS,
 	HOTSPOT_BLOB_CODE,
 	HOTSPOT_BLOB_CODE_OFFSET,
 	HOTSPOT_BLOB_RELOCATION_BYTES,
@@ -337,6 +343,14 @@ static bool read_entries(struct csink_hotspot *vm, struct csink_interp_walk *wal
 	return ok && vm->nr_entries && !is_entry;
 }
 
+static void read_archive(struct csink_hotspot *vm)
+{
+	if (!vm->bytes[HOTSPOT_ARCHIVE_LOW] || !vm->bytes[HOTSPOT_ARCHIVE_HIGH])
+		return;
+	vm->archive = csink_load_known(vm->at[HOTSPOT_ARCHIVE_LOW]);
+	vm->archive_bytes = csink_load_known(vm->at[HOTSPOT_ARCHIVE_HIGH]) - vm->archive;
+}
+
 const struct csink_hotspot *csink_hotspot_get(void)
 {
 	return __atomic_load_n(&csink_hotspot_state, __ATOMIC_ACQUIRE) == READY ? &machine : NULL;
@@ -363,27 +377,76 @@ static bool has_not_begun(const struct csink_hotspot *vm)
 	       vm->at[HOTSPOT_INTERPRETER] >= MAX_OFFSET && !has_begun(vm);
 }
 
-/* Returns the next state, which is stored. */
-static enum state look(struct csink_interp_walk *walk)
+/*
+ * Find the counter of unloaded classes among those that jstat(1) reads: see hotspot.c. The format of these has a
+ * version (src/hotspot/share/runtime/perfMemory.hpp): a head, then entries, each with offsets of its name and value.
+ */
+static void find_unloaded(struct csink_hotspot *vm, struct csink_interp_walk *walk)
+{
+	enum { MAGIC = (int)0xc0c0feca, VERSION = 0x000201, FIRST = 24, TYPE = 12, LONG = 'J', MAX_BYTES = 1 << 20 };
+	static const char wanted[] = "java.cls.unloadedClasses";
+	uint64_t head, first, entry, value;
+	uintptr_t start = vm->bytes[HOTSPOT_COUNTERS] ? csink_load_known(vm->at[HOTSPOT_COUNTERS]) : 0, at;
+
+	if (!start || !csink_interp_load(walk, start, &head) || !csink_interp_load(walk, start + FIRST, &first))
+		return;
+	if ((uint32_t)head != (uint32_t)MAGIC || (head >> 32 & 0xffffff) != VERSION)
+		return;
+	at = start + (uint32_t)first;
+	for (uint64_t nr = first >> 32; nr > 0 && at - start < MAX_BYTES; nr--) {
+		char name[sizeof(wanted)] = "";
+
+		if (!csink_interp_load(walk, at, &entry) || !csink_interp_load(walk, at + TYPE, &value) ||
+		    !(uint32_t)entry)
+			return;
+		csink_interp_text(walk, at + (entry >> 32), sizeof(name) - 1, name, sizeof(name) - 1);
+		if ((value & 0xff) == LONG && !strcmp(name, wanted))
+			vm->unloaded = at + (value >> 32);
+		at += (uint32_t)entry;
+	}
+}
+
+/* Read the tables. @next: the state, if they are not there or lack something. */
+static bool read_tables(struct csink_interp_walk *walk, enum state *next)
 {
 	const char *why;
 
-	/* Another object's, which is not loaded any more? */
-	if (walk->interpreter->data[0] != exported[STRUCTS] || has_not_begun(&machine))
-		return UNKNOWN;
+	*next = UNKNOWN;
+	if (has_not_begun(&machine))
+		return false;
 	memset(&machine, 0, sizeof(machine));
 	read_structs(&machine);
 	read_types(&machine);
 	if (!has_begun(&machine))
-		return UNKNOWN;
+		return false;
 	if (machine.bytes[HOTSPOT_VERSION])
 		machine.version = (uint32_t)csink_load_known(machine.at[HOTSPOT_VERSION]);
 	why = refuse(&machine);
 	if (why) {
 		csink_interp_refuse(walk, why);
-		return REFUSED;
+		*next = REFUSED;
+		return false;
 	}
-	return read_heaps(&machine, walk) && read_entries(&machine, walk) ? READY : UNKNOWN;
+	machine.is_read = true;
+	return true;
+}
+
+/* Returns the next state, which is stored. */
+static enum state look(struct csink_interp_walk *walk)
+{
+	enum state next;
+
+	/* Another object's, which is not loaded any more? */
+	if (walk->interpreter->data[0] != exported[STRUCTS])
+		return UNKNOWN;
+	if (!machine.is_read && !read_tables(walk, &next))
+		return next;
+	machine.nr_heaps = machine.nr_entries = 0;
+	if (!read_heaps(&machine, walk) || !read_entries(&machine, walk))
+		return UNKNOWN;
+	read_archive(&machine);
+	find_unloaded(&machine, walk);
+	return READY;
 }
 
 const struct csink_hotspot *csink_hotspot_look(struct csink_interp_walk *walk)

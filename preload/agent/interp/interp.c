@@ -57,8 +57,11 @@ static void leave(csink_ref_t module)
 
 	/* Handlers of other threads may be reading the slot: it stays, and csink_interp_merge() skips it. */
 	for (uint32_t i = 0; i < nr; i++) {
-		if (interpreters[i].module == module)
-			__atomic_store_n(&interpreters[i].language, NULL, __ATOMIC_RELEASE);
+		if (interpreters[i].module != module)
+			continue;
+		if (interpreters[i].language == &csink_hotspot)
+			csink_made_set_stepper(NULL);
+		__atomic_store_n(&interpreters[i].language, NULL, __ATOMIC_RELEASE);
 	}
 }
 

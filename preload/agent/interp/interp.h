@@ -106,8 +106,10 @@ struct csink_interp_group {
 /* A function that had a frame in a walk. What has a frame is not freed: it is the same one until the walk ends. */
 struct csink_interp_seen {
 	uintptr_t code;
-	uint64_t walk; /* its number */
+	uint64_t walk; /* its number; or what the language has in place of it */
 	csink_ref_t ref;
+	uint32_t own_bytes; /* the language's own */
+	uintptr_t own;
 };
 
 /* A thread's buffers for merging: private memory, allocated at its first sample in a process with an interpreter. */
@@ -119,6 +121,7 @@ struct csink_interp_room {
 	struct csink_interp_group groups[CSINK_MAX_DEPTH];
 	struct csink_interp_seen seen[64]; /* each at a hash of its address */
 	uint64_t nr_walks;                 /* so far: the number of the current one */
+	uint64_t epoch;                    /* Java's, in place of the number of a walk */
 	uintptr_t own;                     /* the language's own, 0 in a thread that starts */
 };
 

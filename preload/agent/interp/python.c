@@ -278,7 +278,8 @@ static __attribute__((noinline)) csink_ref_t ref_of(struct csink_interp_walk *wa
 
 	if (code >> 12 && csink_load_known(code + CSINK_PYTHON_OBJECT_TYPE) == walk->interpreter->data[DATA_CODE_TYPE])
 		ref = csink_code_id(walk, identity_of(walk, layout_of(walk), code), code);
-	*csink_interp_seen_at(walk, code) = (struct csink_interp_seen){code, walk->room->nr_walks, ref};
+	*csink_interp_seen_at(walk, code) =
+		(struct csink_interp_seen){.code = code, .walk = walk->room->nr_walks, .ref = ref};
 	return ref;
 }
 
