@@ -68,6 +68,7 @@ while read -r home version; do
 	ok "JDK $version: hardly any code has no name ($share % of the samples)" test "$share" -le 1
 	names "JDK $version, C1 alone" -XX:TieredStopAtLevel=1
 	names "JDK $version, C2 alone" -XX:-TieredCompilation
+	names "JDK $version, all compilers" -XX:-ClassUnloading # with which no code is freed
 done <javas
 tail -n 1 javas >last # which compiled the classes that are there now
 read -r home version <last

@@ -139,7 +139,8 @@ static bool put_file(struct csink_interp_walk *walk, const struct csink_hotspot 
 				 : csink_hotspot_load(walk, vm, method->holder, HOTSPOT_CLASS_FILE, &ok);
 	int32_t bytes;
 
-	has_none = ok && !index;
+	/* A method handle's intrinsic has the number of its class's, and a pool of its own. */
+	has_none = ok && (!index || index >= csink_hotspot_load(walk, vm, method->pool, HOTSPOT_POOL_LENGTH, &ok));
 	while (nr_class > 0 && class_name[nr_class - 1] != '/')
 		nr_class--;
 	*nr = 0;
