@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/commands/registry.h"
 #include "launcher/session/inherited.h"

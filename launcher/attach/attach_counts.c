@@ -1,6 +1,4 @@
 /* The counts of an attach: read, scaled and noted for the report. See attach_counters.h. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"

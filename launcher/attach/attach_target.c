@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/session/alone.h"

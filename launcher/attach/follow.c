@@ -4,7 +4,6 @@
  */
 #include "launcher/attach/follow.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

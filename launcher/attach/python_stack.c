@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "include/internal/base.h"
 
 static bool load(struct csink_python_stack *stack, uint64_t at, uint64_t *value)
 {

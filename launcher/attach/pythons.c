@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "include/countersink/explain.h"
-#include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
-#include "launcher/attach/walk_copied.h"
 #include "launcher/base/path.h"
 #include "launcher/session/outside.h"
 

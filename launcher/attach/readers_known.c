@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/attach/readers_impl.h"
 #include "launcher/base/hash.h"

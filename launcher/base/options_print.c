@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "launcher/base/text.h"
 
 #define HELP_COLUMN 28

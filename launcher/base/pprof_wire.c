@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/search.h"

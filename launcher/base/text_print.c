@@ -1,5 +1,4 @@
 /* printf for foreign text: see text.h. */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

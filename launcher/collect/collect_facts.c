@@ -1,6 +1,5 @@
 /* The comments of a profile (facts.h): everything that report prints beside its table. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>

@@ -1,6 +1,5 @@
 /* What a recording has about itself and its process: engine, losses, notes, programs without our library. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "include/internal/grow.h"
 #include "launcher/base/path.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 
 /* Modules that lie over each other, summed over all pieces. A storm of dlopen has thousands. */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/search.h"

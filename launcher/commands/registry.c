@@ -5,12 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
-#include "launcher/base/outfile.h"
-#include "launcher/base/text.h"
 #include "launcher/output/report.h"
 #include "launcher/session/reservation.h"
 

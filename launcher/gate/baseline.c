@@ -14,7 +14,6 @@
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/output/pprof.h"
-#include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/open_profile.h"
 

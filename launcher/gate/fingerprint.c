@@ -2,7 +2,6 @@
 #include "launcher/gate/fingerprint.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 
 #include <elfutils/libdwelf.h>
 
-#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/format.h"
 #include "launcher/base/path.h"

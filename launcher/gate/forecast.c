@@ -2,7 +2,6 @@
  * Forecasts how many more runs an inconclusive row needs. They use trimmed means: one disturbed pair makes the
  * confidence interval far wider than it will be some pairs later.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,9 +8,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"

@@ -4,7 +4,6 @@
  * functions that can be shown: then this is what there is to go on. Costs are as measured, in differences, not ratios:
  * what matters is which function has the time, not which changed beside the others.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  * of a module's are one function, CSINK_GATE_NO_NAME. Which of the two holds is known when both sides were seen.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/format.h"
 #include "launcher/base/search.h"

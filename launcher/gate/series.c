@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/base/text.h"

@@ -2,9 +2,7 @@
  * Speedscope's own format: one profile for each thread and type, samples in order of time where times are known.
  * The schema is https://www.speedscope.app/file-format-schema.json.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "launcher/output/report_impl.h"
 
 #define LABEL_COLUMNS 12

@@ -13,7 +13,6 @@
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
 #include "launcher/base/search.h"
-#include "launcher/profile/facts.h"
 
 const char *const csink_per_words[CSINK_NR_PERS] = {"run", "second", "total"};
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "launcher/session/witness.h"
 
 bool csink_spare_fds_take(struct csink_spare_fds *spare)

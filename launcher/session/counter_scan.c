@@ -2,7 +2,6 @@
 #include "launcher/session/counter_scan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

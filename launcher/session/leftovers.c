@@ -1,7 +1,6 @@
 /* Run directories without a collector: see leftovers.h. */
 #include "launcher/session/leftovers.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include "include/internal/recording_format.h"
 #include "launcher/base/regular.h"
 #include "launcher/collect/collect.h"
-#include "launcher/collect/run_directory.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 

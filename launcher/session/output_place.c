@@ -13,7 +13,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/own_home.h"

@@ -4,12 +4,10 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
-#include "include/internal/event.h"
 #include "launcher/session/outside.h"
 #include "launcher/session/process_table.h"
 #include "launcher/session/rings.h"

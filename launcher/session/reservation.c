@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"

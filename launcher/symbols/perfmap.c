@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/search.h"
 #include "launcher/profile/demangle.h"

@@ -1,7 +1,6 @@
 /* Turns what was found into ranges of addresses that share their lines, for symbols_cache.c to store. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "include/internal/grow.h"
 #include "launcher/symbols/symbols_impl.h"

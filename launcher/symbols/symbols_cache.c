@@ -2,7 +2,6 @@
 #include "launcher/symbols/symbols_cache.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

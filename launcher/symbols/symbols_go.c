@@ -3,10 +3,8 @@
  * too, and where there is debug information it says the same. C functions of such a program have other sources.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/cleanup.h"
 #include "launcher/symbols/symbols_impl.h"
 #include "preload/core/go_table.h"
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "include/internal/base.h"
 
 #if defined(__x86_64__)
 enum { MACHINE = EM_X86_64 };

@@ -2,15 +2,12 @@
 #include "launcher/commands/attach/choose_target.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "launcher/attach/select_targets.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/attach/attach_options.h"
-#include "launcher/commands/registry.h"
 
 int csink_attach_choose(const struct csink_options *options, int nr_operands, char **operands, bool is_command,
 			struct csink_attach_target *target, struct csink_attach_counters *counters)

@@ -2,13 +2,11 @@
  * `countersink completion SHELL`: completion for bash, zsh and fish. What can be completed is printed from the tables
  * of commands, options and events. The code for each shell does not depend on the tables (completion/).
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
-#include "include/internal/nearest.h"
 #include "launcher/base/format.h"
 #include "launcher/commands/completion/completion.h"
 #include "launcher/commands/registry.h"

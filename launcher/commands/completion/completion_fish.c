@@ -1,6 +1,5 @@
 /* Completion for fish: see completion.h. */
 #include <stdio.h>
-#include <string.h>
 
 #include "include/internal/base.h"
 #include "launcher/commands/completion/completion.h"

@@ -1,7 +1,5 @@
 /* `countersink doctor`: what works here, what does not, and what to do about it. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "include/internal/base.h"
 #include "launcher/base/json.h"

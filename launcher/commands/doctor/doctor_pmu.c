@@ -1,5 +1,4 @@
 /* The doctor: the hardware's counters, and the watchdog that may have one of them. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* The doctor: may this process open events at all, and of what? Kernel, paranoid, capabilities, filters, modules. */
 #include <errno.h>
 #include <linux/capability.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>

@@ -2,7 +2,6 @@
  * `countersink events [PATTERN]`: the events that have a name here, each marked with whether it opens; the reasons why
  * others do not are below the list, once each.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,11 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/gate/gate_settings.h"
-#include "launcher/commands/registry.h"
 #include "launcher/gate/gate_command.h"
 #include "launcher/session/find_program.h"
 

@@ -2,9 +2,7 @@
  * A gate's result as Markdown, for summaries and comments, and as the annotations of GitHub's actions, which stand
  * beside the line of the source that got slower.
  */
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "launcher/base/text.h"
 #include "launcher/commands/gate/gate_result.h"

@@ -1,7 +1,6 @@
 /* `countersink help [COMMAND]`: the overview, or a command's own --help. */
 #include <stdio.h>
 
-#include "include/internal/base.h"
 #include "launcher/commands/registry.h"
 
 static int print_overview(void)

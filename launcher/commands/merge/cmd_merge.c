@@ -1,7 +1,6 @@
 /* `countersink merge`: many profiles as one, whatever their order. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
 #include "launcher/base/search.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "launcher/base/format.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/stat/stat_result.h"

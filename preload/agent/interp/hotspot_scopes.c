@@ -6,9 +6,7 @@
  * Sources: src/hotspot/share/code/scopeDesc.cpp, debugInfo.hpp, utilities/unsigned5.hpp (code/compressedStream.hpp
  * before JDK 20).
  */
-#include <string.h>
 
-#include "include/internal/base.h"
 #include "preload/agent/interp/hotspot.h"
 
 enum {

@@ -6,7 +6,6 @@
 #include "preload/agent/interpose/exec.h"
 
 #include <alloca.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <spawn.h>

@@ -6,7 +6,6 @@
  *
  * The target of a jump is in the jmp_buf, mangled by glibc (PTR_MANGLE); a jmp_buf of our own shows the key first.
  */
-#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 

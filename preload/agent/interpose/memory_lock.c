@@ -9,7 +9,6 @@
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"

@@ -9,7 +9,6 @@
 
 #include <linux/perf_event.h>
 
-#include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/interpose/confine.h"
 #include "preload/agent/interpose/exec.h"

@@ -12,14 +12,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 
-#include "include/internal/base.h"
 #include "include/internal/boundary.h"
 #include "include/internal/event.h"
 #include "include/internal/rawcall.h"

@@ -14,7 +14,6 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
-#include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"
 

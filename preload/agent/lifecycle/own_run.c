@@ -1,7 +1,6 @@
 /* See own_run.h. */
 #include "preload/agent/lifecycle/own_run.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 
 struct machine {
 	uint32_t a, x, memory[BPF_MEMWORDS];

@@ -7,7 +7,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/sampler/process.h"

@@ -4,14 +4,12 @@
  */
 #include "preload/agent/lifecycle/untracked_threads.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/single_threaded.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"

@@ -11,7 +11,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "include/internal/rawcall.h"
 #include "preload/agent/sampler/fd_guard.h"

@@ -2,7 +2,6 @@
  * What runs when a counter overflows: read the counts, walk the stack, add the weights to a row. Everything here and
  * everything it calls is handler-safe: no lock, no malloc, no stdio, no loader, no syscall on the way through.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "include/internal/base.h"

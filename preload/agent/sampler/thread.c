@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"

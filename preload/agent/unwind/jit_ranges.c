@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "preload/agent/unwind/jit_impl.h"
 #include "preload/core/private_memory.h"
 

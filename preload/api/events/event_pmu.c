@@ -7,11 +7,9 @@
  *	cpus			present: a core PMU of these CPUs alone (hybrid machines, ARM)
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "preload/api/events/event_parse.h"
 #include "preload/core/sysfs.h"

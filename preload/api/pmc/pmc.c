@@ -5,10 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "preload/api/pmc/pmc_impl.h"
 #include "preload/core/timer/queue.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "preload/core/status.h"

@@ -2,12 +2,8 @@
  * Which process is the agent, and has it the lock file open that we locked? A file that was deleted and made again has
  * the same name and is another one: the agent keeps looking at the old.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "preload/api/reserve/reserve_impl.h"
