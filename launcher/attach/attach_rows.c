@@ -9,6 +9,7 @@
 #include "include/internal/grow.h"
 #include "launcher/attach/images.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/search.h"
 #include "preload/core/record/recording.h"
 #include "preload/core/record/stacks.h"
 
@@ -323,11 +324,8 @@ static int by_image(const void *a, const void *b)
 	const struct csink_attach_row *x = *(const struct csink_attach_row *const *)a,
 				      *y = *(const struct csink_attach_row *const *)b;
 
-	if (x->image != y->image)
-		return x->image < y->image ? -1 : 1;
-	if (x->epoch != y->epoch)
-		return x->epoch < y->epoch ? -1 : 1;
-	return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
+	return CSINK_COMPARE(x->image, y->image)
+		       ?: CSINK_COMPARE(x->epoch, y->epoch) ?: CSINK_COMPARE(x->first_ns, y->first_ns);
 }
 
 int csink_attach_images_save(const struct csink_attach_images *images, const char *directory,

@@ -45,11 +45,11 @@ void csink_json_quote(FILE *out, const char *text, bool in_html)
 	putc('"', out);
 }
 
-void csink_json_init(struct csink_json *json, FILE *out)
+void csink_json_init(struct csink_json *json, FILE *out, char bracket)
 {
-	json->out = out;
-	json->depth = 0;
-	json->wrote[0] = false;
+	*json = (struct csink_json){.out = out};
+	if (bracket)
+		csink_json_open(json, NULL, bracket);
 }
 
 static void begin(struct csink_json *json, const char *key)

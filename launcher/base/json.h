@@ -12,7 +12,8 @@ struct csink_json {
 	bool wrote[16]; /* something, at each depth: a comma comes before the next */
 };
 
-void csink_json_init(struct csink_json *json, FILE *out);
+/* @bracket  the object or array that is opened; 0: none yet. */
+void csink_json_init(struct csink_json *json, FILE *out, char bracket);
 
 /* Begin and end an object or an array; key is NULL inside an array and at the top. At most 15 deep. */
 void csink_json_open(struct csink_json *json, const char *key, char bracket);

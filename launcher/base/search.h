@@ -34,6 +34,14 @@ static inline int csink_compare_u64(const void *a, const void *b)
 	return CSINK_COMPARE(*left, *right);
 }
 
+/** The same of elements that begin with an int32_t, as a PID. */
+static inline int csink_compare_i32(const void *a, const void *b)
+{
+	const int32_t *left = a, *right = b;
+
+	return CSINK_COMPARE(*left, *right);
+}
+
 /** The same of elements that begin with a double. */
 static inline int csink_compare_doubles(const void *a, const void *b)
 {

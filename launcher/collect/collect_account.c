@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 
 /* More than any process can have used: a damaged header. */
@@ -118,13 +119,6 @@ struct covered {
 	bool is_known;   /* the kernel's list has this pid, or one that must be the same process */
 };
 
-static int compare_covered(const void *a, const void *b)
-{
-	const struct covered *left = a, *right = b;
-
-	return left->pid < right->pid ? -1 : left->pid > right->pid;
-}
-
 /* One element for each pid, sorted. Returns how many; 0 and NULL without memory or recordings. */
 static uint32_t cover(const struct collector *c, struct covered **out)
 {
@@ -143,7 +137,7 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 	}
 	if (!nr)
 		return 0;
-	qsort(all, nr, sizeof(*all), compare_covered);
+	qsort(all, nr, sizeof(*all), csink_compare_i32);
 	for (i = 1; i < nr; i++) {
 		if (all[i].pid != all[kept].pid) {
 			all[++kept] = all[i];
@@ -186,7 +180,7 @@ static const struct spawned *find_spawned(const struct collector *c, int32_t pid
 
 static struct covered *find_covered(struct covered *all, uint32_t nr, int32_t pid)
 {
-	return nr ? bsearch(&(struct covered){.pid = pid}, all, nr, sizeof(*all), compare_covered) : NULL;
+	return nr ? bsearch(&(struct covered){.pid = pid}, all, nr, sizeof(*all), csink_compare_i32) : NULL;
 }
 
 /*

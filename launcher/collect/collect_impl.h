@@ -140,6 +140,15 @@ __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector 
 /** Count a program that could not be profiled. @reason 0: unknown. */
 void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_spawn_reason reason);
 
+/** An image of a process. */
+struct csink_collect_part {
+	int32_t pid;
+	uint32_t image; /* its number; ascending: by start */
+};
+
+/** All images by PID, those of a process in order. Returns a malloc'ed array, or NULL without memory. */
+struct csink_collect_part *csink_collect_parts(const struct collector *c);
+
 /** Read one recording's stacks, threads, losses and notes into the profile. Returns 0 or -ENOMEM. */
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec);
 

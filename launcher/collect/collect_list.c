@@ -11,6 +11,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
+#include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/run_directory.h"
 #include "preload/core/record/run_dir.h"
@@ -182,23 +183,26 @@ static int compare_images(const void *a, const void *b)
 {
 	const struct image *left = a, *right = b;
 
-	if (left->start_ns != right->start_ns)
-		return left->start_ns < right->start_ns ? -1 : 1;
-	return left->path && right->path ? strcmp(left->path, right->path) : 0;
+	return CSINK_COMPARE(left->start_ns, right->start_ns)
+		       ?: (left->path && right->path ? strcmp(left->path, right->path) : 0);
 }
 
-struct by_pid {
-	int32_t pid;
-	uint32_t image; /* ascending: by start */
-};
-
-static int compare_pids(const void *a, const void *b)
+static int compare_parts(const void *a, const void *b)
 {
-	const struct by_pid *left = a, *right = b;
+	const struct csink_collect_part *left = a, *right = b;
 
-	if (left->pid != right->pid)
-		return left->pid < right->pid ? -1 : 1;
-	return left->image < right->image ? -1 : left->image > right->image;
+	return CSINK_COMPARE(left->pid, right->pid) ?: CSINK_COMPARE(left->image, right->image);
+}
+
+struct csink_collect_part *csink_collect_parts(const struct collector *c)
+{
+	struct csink_collect_part *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
+
+	for (uint32_t i = 0; all && i < c->nr_images; i++)
+		all[i] = (struct csink_collect_part){c->images[i].pid, i};
+	if (all)
+		qsort(all, c->nr_images, sizeof(*all), compare_parts);
+	return all;
 }
 
 /* What was sampled from outside goes on, beside what the library records of the same process. */
@@ -209,15 +213,13 @@ static bool has_ended(const struct image *former, const struct image *next)
 
 int csink_collect_link(struct collector *c)
 {
-	CSINK_AUTO_FREE struct by_pid *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
+	CSINK_AUTO_FREE struct csink_collect_part *all = NULL;
 
-	if (!all)
-		return -ENOMEM;
 	if (c->nr_images)
 		qsort(c->images, c->nr_images, sizeof(*c->images), compare_images);
-	for (uint32_t i = 0; i < c->nr_images; i++)
-		all[i] = (struct by_pid){c->images[i].pid, i};
-	qsort(all, c->nr_images, sizeof(*all), compare_pids);
+	all = csink_collect_parts(c);
+	if (!all)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < c->nr_images; i++) {
 		c->images[all[i].image].is_last = true;
 		if (!i || all[i].pid != all[i - 1].pid ||

@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 
 struct image *csink_collect_counterpart(struct collector *c, const struct image *outside, int32_t tid)
@@ -37,32 +38,10 @@ bool csink_collect_is_outside_too(const struct collector *c, const struct image 
 
 /* ---- CPU time that no sample from outside has ---- */
 
-/* The images of one process, in order. */
-struct part {
-	int32_t pid;
-	uint32_t image;
-};
-
-static int compare_parts(const void *a, const void *b)
-{
-	const struct part *left = a, *right = b;
-
-	if (left->pid != right->pid)
-		return left->pid < right->pid ? -1 : 1;
-	return left->image < right->image ? -1 : left->image > right->image;
-}
-
 struct process_time {
 	int32_t pid;
 	uint64_t cpu_ns; /* 0: not known, or of several processes that had this PID */
 };
-
-static int compare_times(const void *a, const void *b)
-{
-	const struct process_time *left = a, *right = b;
-
-	return left->pid < right->pid ? -1 : left->pid > right->pid;
-}
 
 /* Sorted by PID. Returns how many; 0 without memory. */
 static uint32_t list_times(const struct csink_outside *outside, struct process_time **out)
@@ -76,7 +55,7 @@ static uint32_t list_times(const struct csink_outside *outside, struct process_t
 	for (uint32_t i = 0; i < outside->nr_processes; i++)
 		all[i] = (struct process_time){outside->processes[i].pid,
 					       outside->processes[i].has_cpu ? outside->processes[i].cpu_ns : 0};
-	qsort(all, outside->nr_processes, sizeof(*all), compare_times);
+	qsort(all, outside->nr_processes, sizeof(*all), csink_compare_i32);
 	for (uint32_t i = 1; i < outside->nr_processes; i++) {
 		if (all[i].pid == all[kept].pid)
 			all[kept].cpu_ns = 0;
@@ -98,7 +77,8 @@ static uint64_t sampled_ns(const struct image *image)
  * @from_ns  of the process's CPU clock: where the library's image before it ended
  * @to_ns    where the next one began, or the process ended
  */
-static void share(struct collector *c, const struct part *parts, uint32_t nr, uint64_t from_ns, uint64_t to_ns)
+static void share(struct collector *c, const struct csink_collect_part *parts, uint32_t nr, uint64_t from_ns,
+		  uint64_t to_ns)
 {
 	uint64_t sum = 0;
 
@@ -112,7 +92,7 @@ static void share(struct collector *c, const struct part *parts, uint32_t nr, ui
 	}
 }
 
-static void share_process(struct collector *c, const struct part *parts, uint32_t nr, uint64_t cpu_ns)
+static void share_process(struct collector *c, const struct csink_collect_part *parts, uint32_t nr, uint64_t cpu_ns)
 {
 	uint64_t from_ns = 0;
 	uint32_t first = 0;
@@ -134,7 +114,7 @@ static void share_process(struct collector *c, const struct part *parts, uint32_
 
 int csink_collect_outside_prepare(struct collector *c)
 {
-	CSINK_AUTO_FREE struct part *parts = calloc((size_t)c->nr_images + 1, sizeof(*parts));
+	CSINK_AUTO_FREE struct csink_collect_part *parts = csink_collect_parts(c);
 	CSINK_AUTO_FREE struct process_time *times = NULL;
 	const struct process_time *found;
 	uint32_t nr_times, end;
@@ -144,14 +124,11 @@ int csink_collect_outside_prepare(struct collector *c)
 	if (!c->outside || c->outside->is_attached)
 		return 0;
 	nr_times = list_times(c->outside, &times);
-	for (uint32_t i = 0; i < c->nr_images; i++)
-		parts[i] = (struct part){c->images[i].pid, i};
-	qsort(parts, c->nr_images, sizeof(*parts), compare_parts);
 	for (uint32_t i = 0; i < c->nr_images; i = end) {
 		for (end = i; end < c->nr_images && parts[end].pid == parts[i].pid; end++)
 			;
 		found = nr_times ? bsearch(&(struct process_time){.pid = parts[i].pid}, times, nr_times, sizeof(*times),
-					   compare_times)
+					   csink_compare_i32)
 				 : NULL;
 		if (found && found->cpu_ns)
 			share_process(c, parts + i, end - i, found->cpu_ns);

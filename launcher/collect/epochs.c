@@ -11,13 +11,6 @@
 /* Modules that lie over each other, summed over all pieces. A storm of dlopen has thousands. */
 #define MAX_MEMBERS (1U << 24)
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return left < right ? -1 : left > right;
-}
-
 struct ordered {
 	uint64_t load_ns, start, end;
 	uint32_t index;
@@ -27,9 +20,8 @@ static int compare_loads(const void *a, const void *b)
 {
 	const struct ordered *left = a, *right = b;
 
-	if (left->load_ns != right->load_ns)
-		return left->load_ns < right->load_ns ? -1 : 1;
-	return left->index < right->index ? -1 : 1; /* later in the file: sighted later */
+	/* Later in the file: sighted later. */
+	return CSINK_COMPARE(left->load_ns, right->load_ns) ?: CSINK_COMPARE(left->index, right->index);
 }
 
 static uint32_t piece_of(const struct csink_epochs *epochs, uint64_t address)
@@ -82,7 +74,7 @@ int csink_epochs_build(struct csink_epochs *epochs, const struct csink_recorded 
 			modules[i] = (struct ordered){rec->modules[i]->load_ns, rec->modules[i]->start,
 						      rec->modules[i]->end, i};
 		}
-		qsort(epochs->bounds, 2 * (size_t)nr, sizeof(*epochs->bounds), compare_u64);
+		qsort(epochs->bounds, 2 * (size_t)nr, sizeof(*epochs->bounds), csink_compare_u64);
 		for (i = 0; i < 2 * nr; i++) {
 			if (!unique || epochs->bounds[unique - 1] != epochs->bounds[i])
 				epochs->bounds[unique++] = epochs->bounds[i];

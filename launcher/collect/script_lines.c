@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/search.h"
@@ -58,10 +59,9 @@ int csink_script_read(struct csink_script *script, const char *text, size_t byte
 
 int csink_script_open(struct csink_script *script, const char *path)
 {
-	FILE *file = *path == '/' ? csink_regular_fopen(path, 0, MAX_SCRIPT_BYTES) : NULL;
-	char *text = NULL;
+	CSINK_AUTO_FCLOSE FILE *file = *path == '/' ? csink_regular_fopen(path, 0, MAX_SCRIPT_BYTES) : NULL;
+	CSINK_AUTO_FREE char *text = NULL;
 	size_t nr = 0, room = 1 << 16, got;
-	int err = 0;
 
 	*script = (struct csink_script){0};
 	if (!file)
@@ -69,19 +69,13 @@ int csink_script_open(struct csink_script *script, const char *path)
 	do {
 		char *more = realloc(text, room *= 2);
 
-		if (!more) {
-			err = -ENOMEM;
-			break;
-		}
+		if (!more)
+			return -ENOMEM;
 		text = more;
 		got = fread(text + nr, 1, room - nr, file);
 		nr += got;
 	} while (nr == room);
-	fclose(file);
-	if (!err)
-		err = csink_script_read(script, text, nr);
-	free(text);
-	return err;
+	return csink_script_read(script, text, nr);
 }
 
 void csink_script_free(struct csink_script *script)

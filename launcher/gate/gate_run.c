@@ -86,11 +86,6 @@ int csink_gate_runner_start(struct csink_gate_runner *runner, char *why, size_t 
 	return csink_why(-ECANCELED, why, why_size, "interrupted");
 }
 
-void csink_gate_runner_free(struct csink_gate_runner *runner)
-{
-	csink_reservation_end(&runner->reservation);
-}
-
 /* ---- one run ---- */
 
 /* While it is made. */

@@ -59,7 +59,6 @@ int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t w
  * Returns 0 or -errno.
  */
 int csink_gate_runner_start(struct csink_gate_runner *runner, char *why, size_t why_size);
-void csink_gate_runner_free(struct csink_gate_runner *runner);
 
 /**
  * Run a command once.

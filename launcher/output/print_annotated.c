@@ -368,8 +368,7 @@ static void print_json(const struct annotator *a)
 	struct csink_json json;
 	uint32_t i;
 
-	csink_json_init(&json, a->r.out);
-	csink_json_open(&json, NULL, '{');
+	csink_json_init(&json, a->r.out, '{');
 	csink_json_text(&json, "event", csink_profile_text(a->r.p, a->r.p->types[a->r.p->default_type].name));
 	csink_json_number(&json, "sum", a->data.sum);
 	csink_json_number(&json, "self", a->data.self);

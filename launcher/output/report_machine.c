@@ -80,8 +80,7 @@ int csink_report_json(FILE *out, const struct csink_profile *p, const struct csi
 	if (err)
 		return err;
 	errno = 0;
-	csink_json_init(&json, out);
-	csink_json_open(&json, NULL, '{');
+	csink_json_init(&json, out, '{');
 	json_head(&json, p, table.sums);
 	csink_json_text(&json, "by", csink_by_words[o->by]);
 	csink_json_open(&json, "rows", '[');
@@ -108,8 +107,7 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 	if (err)
 		return err;
 	errno = 0;
-	csink_json_init(&json, out);
-	csink_json_open(&json, NULL, '{');
+	csink_json_init(&json, out, '{');
 	json_head(&json, p, table.sums);
 	csink_json_text(&json, "tree", callers ? "callers" : "calls");
 	csink_json_open(&json, "nodes", '[');

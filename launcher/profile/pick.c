@@ -73,9 +73,10 @@ int csink_pick_functions(const struct csink_rows *rows, const char *pattern, boo
 		picked = NULL;
 		nr = csink_rows_match(rows, pattern, &picked, text, sizeof(text));
 	}
-	*out = picked;
-	if (nr > 0)
+	if (nr > 0) {
+		*out = picked;
 		return 0;
+	}
 	free(picked);
 	if (nr == -EINVAL)
 		return csink_why(-EINVAL, why, why_len,

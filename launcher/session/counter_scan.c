@@ -9,6 +9,7 @@
 
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
+#include "launcher/base/search.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"
 #include "preload/core/task_stat.h"
@@ -126,13 +127,9 @@ static int compare(const void *a, const void *b)
 {
 	const struct csink_scan_process *x = a, *y = b;
 
-	if (x->has_file != y->has_file)
-		return y->has_file - x->has_file;
-	if (x->is_agent != y->is_agent)
-		return y->is_agent - x->is_agent;
-	if (x->nr_events != y->nr_events)
-		return x->nr_events < y->nr_events ? 1 : -1;
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
+	return y->has_file - x->has_file
+		       ?: y->is_agent - x->is_agent
+		       ?: CSINK_COMPARE(y->nr_events, x->nr_events) ?: CSINK_COMPARE(x->pid, y->pid);
 }
 
 int csink_scan_run(struct csink_scan *scan, const struct stat *file)

@@ -17,13 +17,6 @@
 #include "launcher/base/outfile.h"
 #include "launcher/base/own_home.h"
 
-static const char *last_component(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static int say_errno(const char *path, int err, char *why, size_t why_size)
 {
 	if (err == ENOENT)
@@ -50,7 +43,7 @@ static int check_directory(const char *directory, char *why, size_t why_size)
 int csink_output_check(const char *path, char *why, size_t why_size)
 {
 	char directory[PATH_MAX], target[PATH_MAX];
-	const char *name = last_component(path);
+	const char *name = csink_output_name(path);
 	struct stat st;
 	int err = csink_outfile_check(path, 0);
 
@@ -72,7 +65,7 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 		if (!realpath(path, target))
 			return 0; /* nothing is there yet: the end of the run will tell */
 		path = target;
-		name = last_component(path);
+		name = csink_output_name(path);
 	}
 	/* Without the slash, but for the root. */
 	snprintf(directory, sizeof(directory), "%.*s", (int)(name - path > 1 ? name - path - 1 : name - path), path);
@@ -81,7 +74,7 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 
 int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size)
 {
-	const char *tmp = getenv("TMPDIR"), *home = csink_own_home(), *name = last_component(path);
+	const char *tmp = getenv("TMPDIR"), *home = csink_own_home(), *name = csink_output_name(path);
 	const char *places[3];
 	uint64_t random = 0;
 	uint32_t nr = 0;

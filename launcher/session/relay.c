@@ -223,6 +223,14 @@ static void take_signals(struct wait_state *state)
 	state->stop_asked = false;
 }
 
+static void take_exec_errno(const struct csink_child *child, struct csink_relay_end *end)
+{
+	/* End of file: the exec closed the other end. */
+	if (read(child->exec_fd, &end->exec_errno, sizeof(int)) != sizeof(int))
+		end->exec_errno = 0;
+	close(child->exec_fd);
+}
+
 int csink_relay_wait(struct csink_relay *relay, struct csink_child *child, int watch_fd, void (*on_watch)(void *arg),
 		     void *arg, struct csink_relay_end *end)
 {
@@ -242,10 +250,7 @@ int csink_relay_wait(struct csink_relay *relay, struct csink_child *child, int w
 			break;
 		}
 		if (fds[1].revents) {
-			/* End of file: the exec closed the other end. */
-			if (read(child->exec_fd, &end->exec_errno, sizeof(int)) != sizeof(int))
-				end->exec_errno = 0;
-			close(child->exec_fd);
+			take_exec_errno(child, end);
 			fds[1].fd = -1;
 		}
 		if (fds[2].revents)
@@ -253,11 +258,8 @@ int csink_relay_wait(struct csink_relay *relay, struct csink_child *child, int w
 		if (fds[0].revents)
 			take_signals(&state);
 	}
-	if (!err && fds[1].fd >= 0) {
-		if (read(child->exec_fd, &end->exec_errno, sizeof(int)) != sizeof(int))
-			end->exec_errno = 0;
-		close(child->exec_fd);
-	}
+	if (!err && fds[1].fd >= 0)
+		take_exec_errno(child, end);
 	return err;
 }
 

@@ -13,6 +13,7 @@
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/regular.h"
+#include "launcher/base/search.h"
 
 /* ---- adding up ---- */
 
@@ -102,18 +103,16 @@ static int compare_lines(const void *a, const void *b, void *context)
 {
 	const struct csink_annotated_line *left = a, *right = b;
 	const struct csink_profile *p = context;
-	int files = strcmp(csink_profile_text(p, left->file), csink_profile_text(p, right->file));
 
-	return files ? files : left->line < right->line ? -1 : left->line > right->line;
+	return strcmp(csink_profile_text(p, left->file), csink_profile_text(p, right->file))
+		       ?: CSINK_COMPARE(left->line, right->line);
 }
 
 static int compare_addresses(const void *a, const void *b)
 {
 	const struct csink_annotated_address *left = a, *right = b;
 
-	if (left->mapping != right->mapping)
-		return left->mapping < right->mapping ? -1 : 1;
-	return left->offset < right->offset ? -1 : left->offset > right->offset;
+	return CSINK_COMPARE(left->mapping, right->mapping) ?: CSINK_COMPARE(left->offset, right->offset);
 }
 
 int csink_annotation_build(struct csink_annotation *a, const struct csink_profile *p, const struct csink_rows *rows,

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/search.h"
 #include "launcher/profile/demangle.h"
@@ -88,18 +89,17 @@ static uint32_t take_line(struct csink_profile *p, char *line, const struct csin
 
 int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csink_want *wants, uint32_t nr_wants)
 {
-	uint32_t *functions, i, named = 0, given = 0;
+	CSINK_AUTO_FREE uint32_t *functions = NULL;
+	uint32_t i, named = 0, given = 0;
 	struct csink_profile_line line = {0};
 	char text[MAX_NAME];
-	FILE *map = open_map(path);
+	CSINK_AUTO_FCLOSE FILE *map = open_map(path);
 
 	if (!map)
 		return -errno;
 	functions = calloc(nr_wants + 1, sizeof(*functions));
-	if (!functions) {
-		fclose(map);
+	if (!functions)
 		return -ENOMEM;
-	}
 	qsort(wants, nr_wants, sizeof(*wants), csink_compare_u64);
 	csink_demangle_begin();
 	while (given < MAX_GIVEN && fgets(text, sizeof(text), map)) {
@@ -114,7 +114,5 @@ int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csin
 		csink_profile_location_set_lines(p, wants[i].location, &line, functions[i] != 0);
 		named += functions[i] != 0;
 	}
-	free(functions);
-	fclose(map);
 	return given < MAX_GIVEN ? (int)named : -EFBIG;
 }

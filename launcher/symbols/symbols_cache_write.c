@@ -11,6 +11,7 @@
 
 #include "include/internal/grow.h"
 #include "launcher/base/outfile.h"
+#include "launcher/base/search.h"
 #include "launcher/symbols/symbols_cache_impl.h"
 
 #define MAX_BYTES (256LL << 20) /* of all files */
@@ -22,9 +23,7 @@ static int compare_times(const FTSENT **a, const FTSENT **b)
 {
 	const struct timespec *left = &(*a)->fts_statp->st_mtim, *right = &(*b)->fts_statp->st_mtim;
 
-	if (left->tv_sec != right->tv_sec)
-		return left->tv_sec < right->tv_sec ? -1 : 1;
-	return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
+	return CSINK_COMPARE(left->tv_sec, right->tv_sec) ?: CSINK_COMPARE(left->tv_nsec, right->tv_nsec);
 }
 
 /* Remove the oldest files if all together are larger than MAX_BYTES. */
@@ -187,7 +186,7 @@ static int compare_answers(const void *a, const void *b)
 {
 	const struct csink_kept_answer *left = a, *right = b;
 
-	return left->low < right->low ? -1 : left->low > right->low;
+	return CSINK_COMPARE(left->low, right->low);
 }
 
 static void encode_answers(const struct making *m, uint64_t base, struct csink_kept_answer *out)

@@ -11,8 +11,7 @@ void csink_attach_print_json(const struct csink_attach_target *target, const str
 {
 	struct csink_json json;
 
-	csink_json_init(&json, stdout);
-	csink_json_open(&json, NULL, '{');
+	csink_json_init(&json, stdout, '{');
 	csink_json_text(&json, "countersink", CSINK_VERSION);
 	csink_json_text(&json, "target", outside->command);
 	csink_json_bool(&json, "stopped", !target->stop.err && target->stop.stopped_ns);

@@ -71,8 +71,7 @@ static int print_json(struct comparison *c)
 
 	if (err)
 		return err;
-	csink_json_init(&json, stdout);
-	csink_json_open(&json, NULL, '{');
+	csink_json_init(&json, stdout, '{');
 	csink_diff_json_head(&json, &diff, &c->how);
 	csink_diff_json(&json, csink_by_words[c->how.report.by], &diff, &c->how);
 	csink_diff_free(&diff);

@@ -40,8 +40,7 @@ static void print_json(const struct csink_doctor *doctor)
 {
 	struct csink_json json;
 
-	csink_json_init(&json, stdout);
-	csink_json_open(&json, NULL, '{');
+	csink_json_init(&json, stdout, '{');
 	csink_json_text(&json, "version", CSINK_VERSION);
 	csink_json_text(&json, "verdict", doctor->verdict);
 	csink_json_number(&json, "status", exit_status(doctor));

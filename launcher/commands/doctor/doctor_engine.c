@@ -11,6 +11,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/commands/doctor/doctor.h"
 
 /* Open a sampling event with a one-page ring, never enabled, as the engine does in each thread. 0 or a fault in why. */
@@ -55,7 +56,7 @@ static int try_outside(const struct csink_doctor *doctor, bool has_read)
 {
 	struct csink_event_error err;
 	struct csink_event_spec spec;
-	int fd;
+	CSINK_AUTO_CLOSE int fd = -1;
 
 	csink_events_parse(doctor->event, &spec, 1, &err);
 	if (doctor->user_only)
@@ -65,8 +66,6 @@ static int try_outside(const struct csink_doctor *doctor, bool has_read)
 	spec.attr.sample_type = PERF_SAMPLE_TID | (has_read ? PERF_SAMPLE_READ : 0);
 	spec.attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | (has_read ? PERF_FORMAT_GROUP : 0);
 	fd = csink_perf_open(&spec.attr, 0, CSINK_MAX(sched_getcpu(), 0), -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
 	return CSINK_MIN(fd, 0);
 }
 

@@ -124,8 +124,7 @@ static int list(const struct csink_options *o, const char *pattern)
 
 	listing.json = csink_options_bool(o, CSINK_EVENTS_OPT_JSON);
 	if (listing.json) {
-		csink_json_init(&listing.writer, stdout);
-		csink_json_open(&listing.writer, NULL, '[');
+		csink_json_init(&listing.writer, stdout, '[');
 	}
 	csink_catalog_list(&query, listing.json ? write_event : print_event, &listing, &summary);
 	if (listing.json)

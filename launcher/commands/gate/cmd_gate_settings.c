@@ -183,6 +183,6 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 
 void csink_gate_settings_free(struct csink_gate_settings *s)
 {
-	csink_gate_runner_free(&s->runner);
+	csink_reservation_end(&s->runner.reservation);
 	free(s->vs);
 }

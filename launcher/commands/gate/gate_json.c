@@ -123,8 +123,7 @@ void csink_gate_print_json(FILE *out, const struct csink_gate_result *r)
 {
 	struct csink_json json;
 
-	csink_json_init(&json, out);
-	csink_json_open(&json, NULL, '{');
+	csink_json_init(&json, out, '{');
 	csink_json_text(&json, "how", r->how);
 	csink_json_text(&json, "old", r->commands[CSINK_GATE_OLD]);
 	csink_json_text(&json, "new", r->commands[CSINK_GATE_NEW]);

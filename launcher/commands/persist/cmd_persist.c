@@ -376,7 +376,7 @@ static int main_persist(const struct csink_options *o, int nr, char **operands)
 	if (!nr)
 		return csink_fail(CSINK_EXIT_USAGE,
 				  "no action given: use countersink persist detach, attach, list, read or samples");
-	csink_json_init(&persist.out, stdout);
+	csink_json_init(&persist.out, stdout, 0);
 	return csink_end_output("persist", act(&persist, *operands));
 }
 

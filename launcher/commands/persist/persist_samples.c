@@ -15,6 +15,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/registry.h"
 
@@ -210,9 +211,7 @@ static int by_time(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
 
-	if (x->time_ns != y->time_ns)
-		return x->time_ns < y->time_ns ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return CSINK_COMPARE(x->time_ns, y->time_ns) ?: CSINK_COMPARE(x->order, y->order);
 }
 
 static void print_text(const struct samples *samples)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/recording_format.h"
 #include "include/internal/shared_options.h"
 #include "launcher/base/format.h"
@@ -84,8 +85,8 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 	const char *callers = csink_options_text(o, CSINK_REPORT_OPT_CALLERS);
 	const char *annotate = csink_options_text(o, CSINK_REPORT_OPT_ANNOTATE);
 	const char *pattern = *annotate ? annotate : callers;
-	struct csink_rows rows;
-	bool *picked = NULL;
+	CSINK_AUTO(csink_rows_free) struct csink_rows rows;
+	CSINK_AUTO_FREE bool *picked = NULL;
 	char why[CSINK_WHY_BYTES] = "no memory";
 	int err = csink_rows_build(&rows, p, CSINK_BY_FUNCTION);
 
@@ -93,22 +94,17 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 		err = csink_pick_functions(&rows, pattern, &picked, why, sizeof(why));
 	if (err) {
 		csink_say("%s", why);
-		csink_rows_free(&rows);
 		*is_reported = true;
 		return err;
 	}
 	if (*annotate)
-		err = csink_report_annotate(stdout, p, how, &rows, picked,
-					    csink_options_bool(o, CSINK_REPORT_OPT_JSON));
-	else if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
-		err = csink_report_tree_json(stdout, p, &rows, picked);
-	else if (csink_options_bool(o, CSINK_REPORT_OPT_CSV))
-		err = csink_report_tree_csv(stdout, p, &rows, picked);
-	else
-		err = csink_report_tree_print(stdout, p, how, &rows, picked);
-	free(picked);
-	csink_rows_free(&rows);
-	return err;
+		return csink_report_annotate(stdout, p, how, &rows, picked,
+					     csink_options_bool(o, CSINK_REPORT_OPT_JSON));
+	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
+		return csink_report_tree_json(stdout, p, &rows, picked);
+	if (csink_options_bool(o, CSINK_REPORT_OPT_CSV))
+		return csink_report_tree_csv(stdout, p, &rows, picked);
+	return csink_report_tree_print(stdout, p, how, &rows, picked);
 }
 
 static int print_table(const struct csink_options *o, const struct csink_profile *p,

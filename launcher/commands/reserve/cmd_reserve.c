@@ -279,7 +279,7 @@ static int print_status(struct reserve *reserve)
 		csink_reserve_status_print_json(stdout, &status);
 	else
 		csink_reserve_status_print(stdout, &status);
-	csink_reserve_status_free(&status);
+	csink_scan_free(&status.scan);
 	return csink_end_output("reserve", CSINK_EXIT_OK);
 }
 

@@ -196,8 +196,7 @@ void csink_reserve_status_print_json(FILE *out, const struct csink_reserve_statu
 {
 	struct csink_json json;
 
-	csink_json_init(&json, out);
-	csink_json_open(&json, NULL, '{');
+	csink_json_init(&json, out, '{');
 	csink_json_text(&json, "lock_file", status->lock_file);
 	csink_json_text(&json, "lock_file_error", status->lock_err ? strerror(-status->lock_err) : NULL);
 	/* A file that is not there is not locked; one that cannot be read may be. */

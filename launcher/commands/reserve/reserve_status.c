@@ -98,8 +98,3 @@ void csink_reserve_status_read(struct csink_reserve_status *status, const char *
 		status->watchdog = -1;
 	status->scan_err = csink_scan_run(&status->scan, status->lock_err ? NULL : &file);
 }
-
-void csink_reserve_status_free(struct csink_reserve_status *status)
-{
-	csink_scan_free(&status->scan);
-}

@@ -33,6 +33,5 @@ struct csink_reserve_status {
  * @timeout_ns  how long the agent may take to answer.
  */
 void csink_reserve_status_read(struct csink_reserve_status *status, const char *lock_file, uint64_t timeout_ns);
-void csink_reserve_status_free(struct csink_reserve_status *status);
 
 #endif

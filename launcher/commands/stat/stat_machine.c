@@ -151,8 +151,7 @@ static void write_threads(struct csink_json *json, const struct csink_stat_resul
 
 static void open_json(struct csink_stat_writer *writer, const struct csink_stat_result *result)
 {
-	csink_json_init(&writer->json, writer->out);
-	csink_json_open(&writer->json, NULL, '{');
+	csink_json_init(&writer->json, writer->out, '{');
 	csink_json_open(&writer->json, "command", '[');
 	for (char **word = result->argv; *word; word++)
 		csink_json_text(&writer->json, NULL, *word);

@@ -94,7 +94,7 @@ int csink_engine_open_timer(struct csink_thread *thread)
 
 /* The handler may reopen a thread's groups (csink_engine_slow_down), but not while the thread itself changes them.
  */
-static void begin_change(struct csink_thread *thread)
+void csink_engine_hold(struct csink_thread *thread)
 {
 	atomic_store_explicit(&thread->engine_busy, 1, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst); /* before the groups change */
@@ -124,7 +124,7 @@ void csink_engine_block_in(void *context)
  * If our signals had to be blocked because of samples while the groups were being opened, open the groups again with a
  * longer period, until that is not needed any more.
  */
-static void end_opening(struct csink_thread *thread)
+void csink_engine_release(struct csink_thread *thread)
 {
 	uint32_t held, was_held = 0;
 
@@ -134,7 +134,7 @@ static void end_opening(struct csink_thread *thread)
 			break;
 		if (thread->engine != CSINK_ENGINE_SIGTRAP && thread->engine != CSINK_ENGINE_SIGNAL)
 			break;
-		begin_change(thread);
+		csink_engine_hold(thread);
 		if (csink_engine_reopen_rarer(thread, CSINK_MAX_EVENTS, false))
 			csink_recording_lose(&csink_own_recording, CSINK_LOSS_STUCK, 1);
 	}
@@ -190,9 +190,9 @@ int csink_engine_open(struct csink_thread *thread)
 
 	thread->engine = CSINK_ENGINE_NONE;
 	csink_engine_state.is_decided = true;
-	begin_change(thread);
+	csink_engine_hold(thread);
 	err = first ? csink_engine_choose(thread) : open_as_chosen(thread);
-	end_opening(thread);
+	csink_engine_release(thread);
 	return err;
 }
 
@@ -206,7 +206,7 @@ bool csink_engine_ends_at_once(const struct csink_thread *thread)
 
 static void close_all(struct csink_thread *thread)
 {
-	begin_change(thread);
+	csink_engine_hold(thread);
 	csink_group_close(&thread->switches);
 	csink_engine_close_groups(thread);
 	if (end_change(thread))
@@ -263,22 +263,12 @@ void csink_engine_pause(struct csink_thread *thread)
 	}
 }
 
-void csink_engine_hold(struct csink_thread *thread)
-{
-	begin_change(thread);
-}
-
-void csink_engine_release(struct csink_thread *thread)
-{
-	end_opening(thread);
-}
-
 /* The groups were closed to pause; they go on from what has been attributed. */
 static void reopen(struct csink_thread *thread)
 {
 	uint32_t failed;
 
-	begin_change(thread);
+	csink_engine_hold(thread);
 	csink_engine_count_on(thread);
 	if (csink_engine_open_groups(thread, thread->engine, &failed)) {
 		thread->engine = CSINK_ENGINE_NONE;
@@ -286,7 +276,7 @@ static void reopen(struct csink_thread *thread)
 	} else {
 		csink_engine_open_switches(thread);
 	}
-	end_opening(thread);
+	csink_engine_release(thread);
 	thread->entry->engine = thread->engine;
 }
 

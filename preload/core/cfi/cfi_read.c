@@ -48,21 +48,13 @@ uint64_t csink_read_uleb(struct csink_reader *r)
 
 int64_t csink_read_sleb(struct csink_reader *r)
 {
-	uint64_t value = 0;
+	const uint8_t *start = r->at;
+	uint64_t value = csink_read_uleb(r);
+	size_t bits = 7 * (size_t)(r->at - start);
 
-	for (unsigned int shift = 0; shift < MAX_SHIFT; shift += 7) {
-		uint8_t byte = csink_read_u8(r);
-
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte & 0x80)
-			continue;
-		if (shift + 7 < 64 && (byte & 0x40))
-			value |= ~0ULL << (shift + 7);
-		return (int64_t)value;
-	}
-	r->failed = true;
-	return 0;
+	if (!r->failed && bits < 64 && r->at[-1] & 0x40)
+		value |= ~0ULL << bits;
+	return (int64_t)value;
 }
 
 uint64_t csink_read_encoded(struct csink_reader *r, uint8_t encoding, uint64_t data_base)

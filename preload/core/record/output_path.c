@@ -22,13 +22,6 @@ const char *csink_output_rank(void)
 	return "0";
 }
 
-static const char *last_component(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* The text that replaces a letter; NULL: no such letter. */
 static const char *value_of(char letter, const struct csink_output_names *names, char *number, size_t size)
 {
@@ -39,7 +32,7 @@ static const char *value_of(char letter, const struct csink_output_names *names,
 	case 'h':
 		return names->host;
 	case 'c':
-		return last_component(names->command);
+		return csink_output_name(names->command);
 	case 'r':
 		return names->rank;
 	case '%':

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /*
  * The values of %p %h %c %r. Whatever the environment says, it is part of a file's name: '/' and control
@@ -15,6 +16,14 @@ struct csink_output_names {
 	const char *command; /* its last path component is taken */
 	const char *rank;
 };
+
+/** What a path has behind its last '/'. */
+static inline const char *csink_output_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
 
 /** The rank of a parallel job: what OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID says, else "0". */
 const char *csink_output_rank(void);
