@@ -87,7 +87,7 @@ static void find_rules(struct cached *cached)
 	uintptr_t in_copy = (uintptr_t)cached->pc + object->table_bias;
 
 	cached->kind = NO_RULES;
-	if (object->go && csink_go_object_rule(object, cached->pc, &cached->go))
+	if (object->go && csink_go_rule_at(object->go, cached->pc, &cached->go))
 		cached->kind = BY_GO;
 	else if (object->table.hdr && csink_cfi_find(&object->table, in_copy, &cached->fde) &&
 		 csink_cfi_rules_at(&cached->fde, in_copy, &cached->rules))
@@ -211,9 +211,9 @@ static enum step step_by_go(struct walker *w, const struct csink_go_rule *rule)
 {
 	uint64_t slot = w->regs.value[CSINK_REG_SP] + (uint64_t)(int64_t)rule->offset, ra, fp;
 
-	if (rule->is_outermost)
+	if (rule->role & CSINK_GO_OUTERMOST)
 		return END;
-	if (rule->switches && !(known(w, CSINK_REG_FP) && w->regs.value[CSINK_REG_FP] + 8 == slot))
+	if (rule->role & CSINK_GO_SWITCHES && !(known(w, CSINK_REG_FP) && w->regs.value[CSINK_REG_FP] + 8 == slot))
 		return OTHER_STACK;
 	if (!load(w, slot, &ra))
 		return BAD;
@@ -228,7 +228,7 @@ static enum step step_by_go(struct walker *w, const struct csink_go_rule *rule)
 	w->regs.value[CSINK_REG_SP] = slot + 8;
 	w->regs.known |= 1ULL << CSINK_REG_SP;
 	w->pc = ra;
-	w->exact = rule->is_exact;
+	w->exact = rule->role & CSINK_GO_INTERRUPTS;
 	return CALLER;
 }
 

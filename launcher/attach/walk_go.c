@@ -47,7 +47,7 @@ static bool rule_of(const struct csink_walk_copy *copy, uint64_t address, struct
 	uint64_t bias;
 
 	return copy->locate(copy->arg, address, &object, &bias) && object->go &&
-	       csink_go_object_rule(object, address - bias, rule);
+	       csink_go_rule_at(object->go, address - bias, rule);
 }
 
 /* Whether a frame is of Go: then its frame pointer, which the kernel followed, is one. */
@@ -67,10 +67,10 @@ static bool left_for_good(const struct csink_walk_copy *copy, const uint64_t *fr
 {
 	struct csink_go_rule rule;
 
-	if (!nr || !rule_of(copy, frames[nr - 1] - 1, &rule) || !rule.switches)
+	if (!nr || !rule_of(copy, frames[nr - 1] - 1, &rule) || !(rule.role & CSINK_GO_SWITCHES))
 		return false;
 	for (uint32_t i = 0; i < nr; i++)
-		if (rule_of(copy, (frames[i] & ~CSINK_FRAME_EXACT) - 1, &rule) && rule.schedules)
+		if (rule_of(copy, (frames[i] & ~CSINK_FRAME_EXACT) - 1, &rule) && rule.role & CSINK_GO_SCHEDULES)
 			return true;
 	return false;
 }
@@ -117,7 +117,7 @@ uint32_t csink_walk_go_join(const struct csink_walk_copy *copy, uint64_t *frames
 		cfas[nr] = chain.slot ? chain.slot + 8 : nr ? cfas[nr - 1] : 0;
 		frames[nr++] = chain.address;
 	}
-	if (rule.is_outermost)
+	if (rule.role & CSINK_GO_OUTERMOST)
 		*end = CSINK_COPY_COMPLETE;
 	else if (nr > met && copy->nr_chain >= KERNELS_LEAST_DEPTH)
 		*end = CSINK_COPY_CUT;

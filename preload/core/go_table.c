@@ -133,17 +133,31 @@ bool csink_go_module(const struct csink_go_table *table, const struct csink_go_p
 	return false;
 }
 
+static bool begin(struct csink_go_table *table, const struct csink_go_bytes *all)
+{
+	memset(table, 0, sizeof(*table));
+	table->all = *all;
+	if (!csink_go_is_header(all->at, all->nr))
+		return false;
+	table->form = form_of(all->at);
+	table->quantum = all->at[6];
+	table->word = all->at[7];
+	return take_header(table);
+}
+
+bool csink_go_reopen(struct csink_go_table *table, const struct csink_go_bytes *all, uint64_t text)
+{
+	if (!begin(table, all))
+		return false;
+	table->text = text;
+	return true;
+}
+
 bool csink_go_open(struct csink_go_table *table, const struct csink_go_program *program, uint64_t header)
 {
-	struct csink_go_bytes module;
+	struct csink_go_bytes module, all;
 
-	memset(table, 0, sizeof(*table));
-	if (!csink_go_part(program, header, &table->all) || !csink_go_is_header(table->all.at, table->all.nr))
-		return false;
-	table->form = form_of(table->all.at);
-	table->quantum = table->all.at[6];
-	table->word = table->all.at[7];
-	if (!take_header(table))
+	if (!csink_go_part(program, header, &all) || !begin(table, &all))
 		return false;
 	/* From Go 1.26 on, and in programs that are moved when they are loaded, the header may not have it. */
 	if (table->form != CSINK_GO_1_16 && !table->text &&

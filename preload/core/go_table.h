@@ -3,10 +3,11 @@
  * and how far the stack pointer is from where it was when the function was called. Go 1.16 to 1.26, stripped or not.
  *
  * The table belongs to a foreign file, so it is untrusted: every offset is checked, every loop has an end, and what
- * makes no sense is no information. Nothing here allocates, locks or calls libc but for memchr and memcpy. Context:
- * signal.
+ * makes no sense is no information. Nothing here allocates, locks or calls libc but for functions of
+ * <string.h>. Context: signal.
  *
  *   go_table.c    the header, functions, values by address
+ *   go_rule.c     how frames are left
  *   go_inlines.c  inlined calls, and where their base is
  */
 #ifndef CSINK_GO_TABLE_H
@@ -59,6 +60,12 @@ bool csink_go_is_header(const uint8_t *at, uint64_t bytes);
  */
 bool csink_go_open(struct csink_go_table *table, const struct csink_go_program *program, uint64_t header);
 
+/**
+ * Open a table that csink_go_open() has opened before, by what it found then.
+ * @all   the program's bytes from the header on, @text the table's. False: it is not there any more.
+ */
+bool csink_go_reopen(struct csink_go_table *table, const struct csink_go_bytes *all, uint64_t text);
+
 /** The function that an address is in. */
 bool csink_go_find(const struct csink_go_table *table, uint64_t pc, struct csink_go_function *function);
 
@@ -71,6 +78,26 @@ const char *csink_go_name(const struct csink_go_table *table, uint32_t name);
 /** Bytes between the stack pointer and the return address, before the instruction at pc. False: not known. */
 bool csink_go_sp_offset(const struct csink_go_table *table, const struct csink_go_function *function, uint64_t pc,
 			int32_t *bytes);
+
+/* How a frame of a function is left. */
+enum csink_go_role {
+	CSINK_GO_OUTERMOST = 1,  /* nothing called the function: a goroutine or a thread begins with it */
+	CSINK_GO_SWITCHES = 2,   /* the function may have gone to another stack meanwhile */
+	CSINK_GO_SCHEDULES = 4,  /* what ran on that stack may run on another thread by now */
+	CSINK_GO_INTERRUPTS = 8, /* the return address is that of an interrupted instruction, not one behind a call */
+	CSINK_GO_CALLS_C = 16,   /* it has gone from a goroutine's stack to the thread's, for functions of C */
+	CSINK_GO_GROWS = 32,     /* the same, to make the stack of the function larger that has called it */
+	CSINK_GO_HANDLES = 64,   /* a signal's handler: outermost on its stack, unless one knows what it interrupted */
+};
+
+struct csink_go_rule {
+	uint64_t start; /* of the function */
+	int32_t offset; /* bytes from the stack pointer to the return address */
+	uint32_t role;  /* bits of enum csink_go_role */
+};
+
+/** The rule at an address. False: no function of Go is there, or its frame is not known. */
+bool csink_go_rule_at(const struct csink_go_table *table, uint64_t pc, struct csink_go_rule *rule);
 
 /* A call at an address: innermost first. */
 struct csink_go_frame {

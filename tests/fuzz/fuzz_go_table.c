@@ -14,12 +14,14 @@ static void ask(const struct csink_go_table *table, uint64_t pc)
 {
 	struct csink_go_frame frames[MAX_FRAMES];
 	struct csink_go_function function;
+	struct csink_go_rule rule;
 	volatile char byte = 0;
 	int32_t offset;
 
 	if (!csink_go_find(table, pc, &function))
 		return;
 	csink_go_sp_offset(table, &function, pc, &offset);
+	csink_go_rule_at(table, pc, &rule);
 	for (uint32_t i = 0, nr = csink_go_frames(table, &function, pc, frames, MAX_FRAMES); i < nr; i++) {
 		for (const char *at = frames[i].name; at && *at; at++)
 			byte = *at;

@@ -72,6 +72,26 @@ static void check_true(enum csink_go_form form, bool with_text, const char *what
 	   "%s: file and first line", what);
 }
 
+/* How frames are left: by the function's name, by what its compiler says of it, and by the stack pointer. */
+static void check_rules(enum csink_go_form form)
+{
+	const uint64_t main_main = MADE_GO_TEXT + 0x20, goexit = MADE_GO_TEXT + 2 * MADE_GO_FUNCTION + 1;
+	struct csink_go_table table, again;
+	struct csink_go_rule rule;
+
+	made_go_make(image, form, true);
+	if (!ok(open_made(&table) && csink_go_reopen(&again, &table.all, table.text), "form %d: opened again",
+		(int)form))
+		return;
+	ok(csink_go_rule_at(&again, main_main, &rule) && rule.start == MADE_GO_TEXT && rule.offset == 32 && !rule.role,
+	   "form %d: a plain frame", (int)form);
+	ok(csink_go_rule_at(&again, goexit, &rule) && rule.role == CSINK_GO_OUTERMOST, "form %d: an outermost one",
+	   (int)form);
+	ok(!csink_go_rule_at(&again, MADE_GO_TEXT - 1, &rule), "form %d: none before the first function", (int)form);
+	image[7] = 5;
+	ok(!csink_go_reopen(&again, &table.all, table.text), "form %d: not opened again if it is another", (int)form);
+}
+
 static void check_refused(void)
 {
 	struct csink_go_table table;
@@ -99,6 +119,7 @@ static void check_damaged(void)
 {
 	struct csink_go_function function;
 	struct csink_go_table table;
+	struct csink_go_rule rule;
 	uint64_t nr_opened = 0, nr_named = 0;
 	int32_t bytes;
 
@@ -116,6 +137,7 @@ static void check_damaged(void)
 			nr_named += strcmp(describe(&table, pc), "none") != 0;
 			if (csink_go_find(&table, pc, &function))
 				csink_go_sp_offset(&table, &function, pc, &bytes);
+			csink_go_rule_at(&table, pc, &rule);
 		}
 	}
 	ok(nr_opened > NR_DAMAGED / 2 && nr_named > nr_opened, "damaged tables: %llu opened, %llu functions found",
@@ -132,6 +154,9 @@ int main(void)
 	check_true(CSINK_GO_1_20, true, "Go 1.20");
 	check_true(CSINK_GO_1_18, false, "Go 1.18, no address of code in the header");
 	check_true(CSINK_GO_1_20, false, "Go 1.26");
+	check_rules(CSINK_GO_1_16);
+	check_rules(CSINK_GO_1_18);
+	check_rules(CSINK_GO_1_20);
 	check_refused();
 	check_damaged();
 	free(image);
