@@ -37,30 +37,54 @@ static bool take_segments(struct program *program, Elf *elf)
 	return program->go.nr_parts > 0;
 }
 
-/* By the section's header; without such headers, by looking through the segments. */
+/* What there is to look through yet. */
+struct looking {
+	uint64_t left;
+	uint32_t headers;
+};
+
+/* The bytes of a part from one address to another. Tables begin at multiples of 16. */
+static bool look_through(struct csink_go_table *table, const struct program *program, uint64_t from, uint64_t to,
+			 struct looking *looking)
+{
+	struct csink_go_bytes bytes;
+
+	for (uint64_t at = from + (-from & 15); at < to && looking->left && looking->headers;
+	     at += 16, looking->left--) {
+		if (!csink_go_part(&program->go, at, &bytes))
+			return false;
+		if (!csink_go_is_header(bytes.at, bytes.nr))
+			continue;
+		if (csink_go_open(table, &program->go, at))
+			return true;
+		looking->headers--;
+	}
+	return false;
+}
+
+/*
+ * By the section's header. The linkers of C put it into another section where the program can be loaded anywhere.
+ * Without sections, by looking through the segments.
+ */
 static bool open_table(struct csink_go_table *table, const struct program *program, Elf *elf)
 {
 	static const char *const names[] = {".gopclntab", ".data.rel.ro.gopclntab"};
+	struct looking looking = {MAX_LOOKED / 16, MAX_HEADERS};
 	GElf_Shdr shdr;
-	uint64_t left = MAX_LOOKED / 8;
-	uint32_t headers = 0;
 	size_t nr;
 
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
 		if (csink_elf_section(elf, 0, names[i], &shdr))
 			return csink_go_open(table, &program->go, shdr.sh_addr);
+	if (csink_elf_section(elf, 0, ".go.buildinfo", &shdr) && csink_elf_section(elf, 0, ".data.rel.ro", &shdr))
+		return look_through(table, program, shdr.sh_addr, shdr.sh_addr + shdr.sh_size, &looking);
 	if (elf_getshdrnum(elf, &nr) || nr)
 		return false;
 	for (uint32_t i = 0; i < program->go.nr_parts; i++) {
 		const struct csink_go_bytes *part = &program->parts[i];
 
-		for (uint64_t at = 0; at < part->nr && left && headers < MAX_HEADERS; at += 8, left--) {
-			if (!csink_go_is_header(part->at + at, part->nr - at))
-				continue;
-			if (csink_go_open(table, &program->go, part->vaddr + at))
-				return true;
-			headers++;
-		}
+		if (look_through(table, program, part->vaddr, part->vaddr + part->nr, &looking))
+			return true;
 	}
 	return false;
 }
