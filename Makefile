@@ -76,7 +76,7 @@ UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 # over thirty of CPU time) make a tier of their own, so that `make check` takes less than three minutes on two processors.
 LONE_CLI_TESTS := exhausted
 SLOW_LONE_CLI_TESTS := gate gate_baseline
-SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames_async frames_languages gate_ci made_pythons own_events programs_denied programs_unprivileged reserve
+SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames_async frames_go frames_languages gate_ci made_pythons own_events programs_denied programs_unprivileged reserve
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
@@ -168,6 +168,7 @@ SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	agent/lifecycle/image_events \
 	agent/lifecycle/own_run agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter agent/lifecycle/started \
 	agent/lifecycle/untracked_threads agent/sampler/engine_choose agent/sampler/stuck agent/unwind/got_patch \
+	agent/unwind/go_frames agent/unwind/go_module core/go_rule core/go_table core/go_inlines \
 	agent/unwind/jit_list agent/unwind/jit_ranges agent/unwind/jit_symbol agent/unwind/jit_tables core/jit_image))
 SO_SRCS := $(CORE_SRCS) $(AGENT_SRCS)
 # What most samples run through is optimised for speed, all other code for size.
@@ -183,10 +184,12 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 # in programs. tests/cli/symbols.t follows the calls.
 HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/cfi/cfi_close core/cfi/cfi_expr core/cfi/cfi_find core/cfi/cfi_op core/cfi/cfi_program core/cfi/cfi_read core/python_layout \
+	core/go_rule \
 	agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby agent/interp/v8 \
 	agent/interp/hotspot agent/interp/hotspot_blobs agent/interp/hotspot_scopes agent/interp/hotspot_step agent/interp/hotspot_tables \
 	agent/sampler/stuck agent/sampler/timeline agent/sampler/weigh \
 	agent/unwind/cfi_locate agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/code agent/unwind/find_object \
+	agent/unwind/go_frames \
 	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step \
 	agent/unwind/walk_untabled))
 so_objs = $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1))

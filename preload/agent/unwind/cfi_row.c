@@ -1,6 +1,7 @@
 /* Compiling rules into rows, and the cache of rows; see cfi_row.h. */
 #include "preload/agent/unwind/cfi_row.h"
 #include "preload/agent/unwind/code.h"
+#include "preload/agent/unwind/go_frames.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/private_memory.h"
 
@@ -9,12 +10,6 @@
 struct csink_row_cache csink_rows;
 
 /* ---- rules -> row ------------------------------------------------------------------------------------------------ */
-
-static csink_row_t make_row(enum csink_row_kind kind, uint64_t reg, int64_t near, int64_t far, int64_t offset)
-{
-	return (csink_row_t)kind | reg << 4 | ((uint64_t)near & 0x7f) << 9 | ((uint64_t)far & 0xffff) << 16 |
-	       (uint64_t)offset << 32;
-}
 
 static bool fits_near(int64_t bytes)
 {
@@ -75,10 +70,10 @@ static csink_row_t make_closed(const struct csink_cfi_closed *cfa, enum fp_rule 
 	if (fp == FP_FPX ? fp_bytes != (int16_t)fp_bytes : !fits_far(fp_bytes))
 		return CSINK_ROW_COMPLEX;
 	if (plain_base && !cfa->deref && fp != FP_FPX)
-		return make_row((cfa->reg == CSINK_REG_FP ? CSINK_ROW_BASE_FP : 0) |
-					(fp == FP_SAVED ? CSINK_ROW_SAVED : 0),
-				0, 0, fp_bytes, cfa->offset);
-	return make_row(kind + fp, cfa->reg, cfa->addend / 8, fp_bytes, cfa->offset);
+		return csink_row_make((cfa->reg == CSINK_REG_FP ? CSINK_ROW_BASE_FP : 0) |
+					      (fp == FP_SAVED ? CSINK_ROW_SAVED : 0),
+				      0, 0, fp_bytes, cfa->offset);
+	return csink_row_make(kind + fp, cfa->reg, cfa->addend / 8, fp_bytes, cfa->offset);
 }
 
 #elif defined(__aarch64__)
@@ -90,15 +85,15 @@ static csink_row_t make_closed(const struct csink_cfi_closed *cfa, enum fp_rule 
 	if (cfa->deref || fp == FP_FPX)
 		return CSINK_ROW_COMPLEX;
 	if (ra.kind == CSINK_CFI_UNSET || ra.kind == CSINK_CFI_SAME)
-		return fp == FP_KEPT ? make_row(CSINK_ROW_LEAF, cfa->reg, 0, 0, cfa->offset) : CSINK_ROW_COMPLEX;
+		return fp == FP_KEPT ? csink_row_make(CSINK_ROW_LEAF, cfa->reg, 0, 0, cfa->offset) : CSINK_ROW_COMPLEX;
 	if (ra.kind != CSINK_CFI_AT_CFA || !fits_far(ra.value) || !fits_near(near) || !fits_far(ra.value + near))
 		return CSINK_ROW_COMPLEX;
 	if (cfa->reg == CSINK_REG_SP || cfa->reg == CSINK_REG_FP)
-		return make_row((cfa->reg == CSINK_REG_FP ? CSINK_ROW_BASE_FP : 0) |
-					(fp == FP_SAVED ? CSINK_ROW_SAVED : 0),
-				0, near / 8, ra.value, cfa->offset);
-	return make_row(fp == FP_SAVED ? CSINK_ROW_REG_SAVED : CSINK_ROW_REG, cfa->reg, near / 8, ra.value,
-			cfa->offset);
+		return csink_row_make((cfa->reg == CSINK_REG_FP ? CSINK_ROW_BASE_FP : 0) |
+					      (fp == FP_SAVED ? CSINK_ROW_SAVED : 0),
+				      0, near / 8, ra.value, cfa->offset);
+	return csink_row_make(fp == FP_SAVED ? CSINK_ROW_REG_SAVED : CSINK_ROW_REG, cfa->reg, near / 8, ra.value,
+			      cfa->offset);
 }
 
 #endif
@@ -121,7 +116,7 @@ csink_row_t csink_row_close(const struct csink_cfi_fde *fde, uintptr_t pc, const
 
 static csink_row_t no_cfi_row(bool in_object)
 {
-	return make_row(CSINK_ROW_NO_CFI, 0, in_object, 0, (int64_t)csink_modules_generation());
+	return csink_row_make(CSINK_ROW_NO_CFI, 0, in_object, 0, (int64_t)csink_modules_generation());
 }
 
 bool csink_row_holds(csink_row_t row)
@@ -137,8 +132,11 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 	struct csink_cfi_table table;
 	struct csink_cfi_fde fde;
 	struct csink_cfi_rules rules;
+	csink_row_t row;
 	bool located = csink_cfi_locate(at, &table), covered = located && csink_cfi_find(&table, at, &fde);
 
+	if (!covered && csink_go_row(pc, exact, &row))
+		return row;
 	/*
 	 * Nothing before it could have called and come back, unless the last function there ended in a call that it
 	 * took not to return. So it may be an address that a stack was made to return to: a signal's trampoline, or the

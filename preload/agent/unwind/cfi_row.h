@@ -47,7 +47,15 @@ enum csink_row_kind {
 	CSINK_ROW_NO_CFI,  /* no table covers it. near: 1 if it is in an object that has tables; offset: when, see below
 			    */
 	CSINK_ROW_COMPLEX, /* anything else: needs csink_cfi_step */
+	CSINK_ROW_GO,      /* of Go, but not plain: enum csink_go_way is where the register of others is */
 };
+
+static inline csink_row_t csink_row_make(enum csink_row_kind kind, uint64_t reg, int64_t near, int64_t far,
+					 int64_t offset)
+{
+	return (csink_row_t)kind | reg << 4 | ((uint64_t)near & 0x7f) << 9 | ((uint64_t)far & 0xffff) << 16 |
+	       (uint64_t)offset << 32;
+}
 
 static inline enum csink_row_kind csink_row_kind(csink_row_t row)
 {

@@ -25,6 +25,9 @@ struct csink_module {
 	const void *dynamic;
 	csink_ref_t entry;  /* its csink_rec_module */
 	uint32_t name_hash; /* of the loader's own name for it */
+	/* Of a program or library by Go: where its table is, how many bytes of it may be read (0: it has none), and
+	 * what functions' addresses in it are relative to. See go_frames.h. */
+	uint64_t go_table, go_bytes, go_text;
 };
 
 /** An object is being unloaded, by this thread or another: it may be gone before the list of objects shows it. Context:
@@ -100,7 +103,7 @@ struct csink_module_info {
 	uint64_t file_offset;
 	uint8_t build_id[20];
 	uint8_t build_id_len;
-	uint8_t is_vdso, is_program;
+	uint8_t is_vdso, is_program, is_go;
 	char path[512]; /* before csink_module_describe: the loader's name, "" for the program */
 };
 

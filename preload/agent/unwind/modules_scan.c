@@ -16,6 +16,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/unwind/find_object.h"
+#include "preload/agent/unwind/go_frames.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
@@ -83,24 +84,29 @@ static bool copy_string(char *to, size_t size, const char *from)
 	return true;
 }
 
-static void find_build_id(struct csink_module_info *info, const ElfW(Phdr) * phdr)
+/* The build id, and the mark of Go. */
+static void read_notes(struct csink_module_info *info, const ElfW(Phdr) * phdr)
 {
 	uint64_t at = info->module.bias + phdr->p_vaddr, end = at + CSINK_MIN(phdr->p_memsz, (uint64_t)65536);
 	uint64_t align = phdr->p_align == 8 ? 8 : 4;
 
-	while (!info->build_id_len && at + sizeof(ElfW(Nhdr)) <= end) {
-		ElfW(Nhdr) note;
-		uint64_t name = at + sizeof(note), desc;
-		char owner[4];
+	while (at + sizeof(ElfW(Nhdr)) + 4 <= end) {
+		struct {
+			ElfW(Nhdr) head;
+			char owner[4];
+		} note;
+		uint64_t desc;
 
 		if (!csink_module_copy(&note, (void *)at, sizeof(note)))
 			return;
-		desc = name + ((note.n_namesz + align - 1) & ~(align - 1));
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz <= sizeof(info->build_id) &&
-		    csink_module_copy(owner, (void *)name, 4) && !memcmp(owner, "GNU", 4) &&
-		    csink_module_copy(info->build_id, (void *)desc, note.n_descsz))
-			info->build_id_len = (uint8_t)note.n_descsz;
-		at = desc + ((note.n_descsz + align - 1) & ~(align - 1));
+		desc = at + sizeof(note.head) + ((note.head.n_namesz + align - 1) & ~(align - 1));
+		if (note.head.n_namesz == 4 && !memcmp(note.owner, "Go", 3))
+			info->is_go = true;
+		if (!info->build_id_len && note.head.n_type == NT_GNU_BUILD_ID && note.head.n_namesz == 4 &&
+		    note.head.n_descsz <= sizeof(info->build_id) && !memcmp(note.owner, "GNU", 4) &&
+		    csink_module_copy(info->build_id, (void *)desc, note.head.n_descsz))
+			info->build_id_len = (uint8_t)note.head.n_descsz;
+		at = desc + ((note.head.n_descsz + align - 1) & ~(align - 1));
 	}
 }
 
@@ -118,7 +124,7 @@ static bool read_segments(struct csink_module_info *info)
 		if (phdr->p_type == PT_GNU_EH_FRAME)
 			module->eh_frame = module->bias + phdr->p_vaddr;
 		if (phdr->p_type == PT_NOTE)
-			find_build_id(info, phdr);
+			read_notes(info, phdr);
 		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X))
 			continue;
 		if (!found) {
@@ -181,7 +187,11 @@ bool csink_module_describe(struct csink_module_info *info, const char *program)
 		info->is_vdso = 1;
 		memcpy(info->path, "[vdso]", sizeof("[vdso]")); /* no call of libc, whatever the optimiser does */
 	}
-	return read_segments(info);
+	if (!read_segments(info))
+		return false;
+	if (info->is_go)
+		csink_go_module_find(info);
+	return true;
 }
 
 /* What the link map itself says. */

@@ -151,6 +151,7 @@ static bool pc_is_bad(struct csink_walker *w)
 static inline __attribute__((always_inline)) void walk_all(struct csink_walker *w, struct plain *p)
 {
 	const mcontext_t *context = w->context;
+	uintptr_t high = w->load.high;
 	struct csink_walk *walk = w->walk;
 	bool more = true;
 
@@ -168,7 +169,8 @@ static inline __attribute__((always_inline)) void walk_all(struct csink_walker *
 		more = csink_walker_step(w, row);
 		if (!p->trail)
 			continue;
-		if (w->context != context) /* over a signal's frame, and perhaps to another stack */
+		/* Over a signal's frame, or to another stack. */
+		if (w->context != context || w->load.high != high)
 			p->trail = NULL;
 		else if (walk->nr_frames)
 			p->trail[walk->nr_frames - 1] = (struct csink_walk_trail){

@@ -67,6 +67,17 @@ bool csink_walker_step_to(struct csink_walker *w, uintptr_t cfa, uint64_t fp, ui
 	return add_frame(w, STRIP_SIGNATURE(ra));
 }
 
+bool csink_walker_step_across(struct csink_walker *w, uintptr_t sp, uint64_t fp, uintptr_t pc, bool exact)
+{
+	if (sp < w->load.low || sp > w->load.high)
+		csink_loader_init(&w->load, w->walk->stack, sp);
+	w->sp = sp;
+	w->fp = fp;
+	w->exact = exact;
+	w->innermost = false;
+	return add_frame(w, pc);
+}
+
 /* By a row whose CFA is known; fp_at: where the frame pointer is saved, or 0 if it is kept. */
 static bool step_saved(struct csink_walker *w, csink_row_t row, uintptr_t cfa, uintptr_t fp_at)
 {
@@ -237,6 +248,8 @@ bool csink_walker_step(struct csink_walker *w, csink_row_t row)
 		return csink_walker_step_untabled(w, row);
 	case CSINK_ROW_COMPLEX:
 		return step_complex(w);
+	case CSINK_ROW_GO:
+		return csink_walker_step_go(w, row);
 	default:
 		cfa = (kind & CSINK_ROW_BASE_FP ? w->fp : w->sp) + (uintptr_t)csink_row_cfa_offset(row);
 		return step_saved(w, row, cfa, kind & CSINK_ROW_SAVED ? cfa + (uintptr_t)FP_BYTES(row) : 0);

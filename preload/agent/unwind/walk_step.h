@@ -37,6 +37,12 @@ bool csink_walker_step(struct csink_walker *w, csink_row_t row);
 /** One frame of code without tables. */
 bool csink_walker_step_untabled(struct csink_walker *w, csink_row_t row);
 
+/** One frame of Go whose row is none of the plain ones (go_frames.h). */
+bool csink_walker_step_go(struct csink_walker *w, csink_row_t row);
+
+/** Go to a caller that may be on another stack. @exact: pc is of an interrupted instruction. False: the walk ended. */
+bool csink_walker_step_across(struct csink_walker *w, uintptr_t sp, uint64_t fp, uintptr_t pc, bool exact);
+
 /** Go to a caller, whose frame begins at @cfa. False: the walk ended. */
 bool csink_walker_step_to(struct csink_walker *w, uintptr_t cfa, uint64_t fp, uint64_t ra);
 
