@@ -42,7 +42,8 @@ def _packed(value):
 
 class Profile:
     """samples: (CPU ns, [functions, innermost first], {label: text or number}); facts: {key: [texts]}.
-    lines: of each sample, [(function, file, line), innermost first]; addresses: those of the same; counts: its first value, how often it was taken."""
+    lines: of each sample, [(function, file, line), innermost first]; addresses: those of the same; objects: (file,
+    what to add to an address for the place in it); counts: its first value, how often it was taken."""
 
     def __init__(self, path):
         with gzip.open(path) as f:
@@ -56,12 +57,18 @@ class Profile:
             fields = dict(_fields(message))
             functions[fields.get(1, 0)] = self.strings[fields.get(2, 0)]
             files[fields.get(1, 0)] = self.strings[fields.get(4, 0)]
-        locations, lines, addresses = {}, {}, {}
+        locations, lines, addresses, objects = {}, {}, {}, {}
+        mappings = {}
+        for message in raw[3]:
+            fields = dict(_fields(message))
+            mappings[fields.get(1, 0)] = (self.strings[fields.get(5, 0)], fields.get(4, 0) - fields.get(2, 0))
         for message in raw[4]:
-            number, address, names, places = 0, 0, [], []
+            number, address, mapping, names, places = 0, 0, 0, [], []
             for field, value in _fields(message):
                 if field == 1:
                     number = value
+                elif field == 2:
+                    mapping = value
                 elif field == 3:
                     address = value
                 elif field == 4:
@@ -71,6 +78,7 @@ class Profile:
             locations[number] = names or ['?']
             lines[number] = places or [('?', '', 0)]
             addresses[number] = [address] * len(lines[number])
+            objects[number] = [mappings.get(mapping, ('', 0))] * len(lines[number])
         types = [dict(_fields(message)) for message in raw[1]]
         units = [self.strings[t.get(2, 0)] for t in types]
         column = units.index('nanoseconds') if 'nanoseconds' in units else 0
@@ -78,6 +86,7 @@ class Profile:
         stacks = [[n for field, value in _fields(message) if field == 1 for n in _packed(value)] for message in raw[2]]
         self.lines = [sum((lines.get(n, []) for n in stack), []) for stack in stacks]
         self.addresses = [sum((addresses.get(n, []) for n in stack), []) for stack in stacks]
+        self.objects = [sum((objects.get(n, []) for n in stack), []) for stack in stacks]
         self.counts = [next((_packed(value)[0] for field, value in _fields(message) if field == 2), 0) for message in raw[2]]
         self.facts = {}
         for message in raw[13]:

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Stacks of programs by Go that the library is injected into: every frame as Go's runtime reports it, and calls in samples at any
+# moment, on stacks of goroutines, of threads and of C; stripped, and loaded anywhere. Then the same from outside.
+. "$(dirname "$0")/lib.sh"
+
+FRAMES=$SRC/tests/frames
+[ "$(uname -m)" = x86_64 ] || skip_all "stacks of Go are walked by its tables on x86-64"
+have go || skip_all "go is not installed"
+have python3 || skip_all "python3 is not installed"
+countersink stat -x -o stat.csv -e task-clock -- true
+grep -q '^task-clock,nanoseconds,counted' stat.csv || skip_all "perf_event_open is refused here"
+export GO111MODULE=off CGO_ENABLED=1 GOFLAGS='' GOCACHE="$BUILD/go-cache"
+
+build() { # FILE SOURCE OPTIONS...
+	file=$1
+	source=$2
+	shift 2
+	go build -o "$file" "$@" "$FRAMES/$source.go" >build.log 2>&1 || {
+		cat build.log
+		return 1
+	}
+}
+build truth truth || skip_all "go builds no programs with C here"
+build truth-pie truth -buildmode=pie
+build truth-stripped truth -ldflags='-s -w' -trimpath
+build work work
+build work-pie work -buildmode=pie
+
+for program in truth truth-pie truth-stripped; do
+	countersink -e page-faults:u -c 8 -o truth.pb.gz -- ./$program truth.json 600 >out 2>err </dev/null
+	is "$?:$(cat out)" "0:done" "$program runs as without countersink"
+	python3 -B "$FRAMES/compare_go.py" truth.json truth.pb.gz >compared
+	like "$(cat compared)" '^600 stacks, [0-9]+ frames, 0 missing, 0 false, 0 without a root$' \
+		"$program: every function, file and line of every frame is right, down to the goroutine's beginning"
+done
+
+calls() { # TITLE PROGRAM [outside]
+	python3 -B "$FRAMES/calls_go.py" "$2" async.pb.gz $3 >judged 2>&1
+	is "$?:$(grep -c '^[0-9]* stacks judged' judged)" 0:1 "$1: $(head -n 1 judged)"
+	[ "$(wc -l <judged)" = 1 ] || diag "$(cat judged)"
+}
+for program in work work-pie; do
+	for rate in 1000 20000; do
+		countersink -F $rate -o async.pb.gz -- ./$program 1 16 >out 2>err </dev/null
+		is "$?:$(cat out)" "0:done" "$program at $rate Hz: output and status are as without countersink"
+		calls "$program at $rate Hz: calls are those of its code, and stacks are whole" ./$program
+	done
+done
+go=$(readlink -f "$(command -v go)")
+if readelf -lW "$go" | grep -q INTERP; then
+	go list std >want
+	countersink -F 2000 -o async.pb.gz -- go list std >out 2>err
+	is "$?:$(cmp want out 2>&1)" "0:" "go itself: output and status are as without countersink"
+	calls "go itself: calls are those of its code, and stacks are whole" "$go"
+else
+	skip "go itself: calls are those of its code, and stacks are whole" "go is not injected here: it is static"
+fi
+
+countersink attach -F 1000 -o async.pb.gz -- ./work 1 16 >out 2>err </dev/null
+is "$?:$(cat out)" "0:done" "attach: output and status are as without countersink"
+calls "attach: calls are those of its code, and stacks are whole" ./work outside
+done_testing
