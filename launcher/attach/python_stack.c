@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-
 static bool load(struct csink_python_stack *stack, uint64_t at, uint64_t *value)
 {
 	return csink_remote_load(stack->remote, at, value);

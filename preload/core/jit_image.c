@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 #if defined(__x86_64__)
 enum { MACHINE = EM_X86_64 };
 #elif defined(__aarch64__)

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-
 struct machine {
 	uint32_t a, x, memory[BPF_MEMWORDS];
 	const struct seccomp_data *data;
