@@ -92,11 +92,13 @@ is "$(countersink export -f folded native.pb.gz | grep -c 'Work\.')" 0 "--frames
 
 # ---- reports
 
-countersink -q -F 1000 -o work.pb.gz -- "$home/bin/java" -cp classes Work 2 >out 2>&1 </dev/null
-like "$(countersink report --all work.pb.gz 2>&1)" ' Work\.java +Work\.fib$' "the report has methods with their file as the module"
-cp "$FRAMES/Work.java" .
-like "$(countersink report --annotate Work.fib work.pb.gz 2>&1)" ' static int fib\(int n\) \{ return n < 2' "--annotate shows the source of a method"
-like "$(countersink export -f speedscope work.pb.gz)" '"name":"Work\.fib","file":"Work\.java","line":43[,}]' "exports have the file and the first line"
+countersink -q -F 1000 -o work.pb.gz -- "$home/bin/java" -cp classes Jobs deep 10 1 >out 2>&1 </dev/null
+like "$(countersink report --all work.pb.gz 2>&1)" ' Jobs\.java +Jobs\.spin$' "the report has methods with their file as the module"
+cp "$FRAMES/Jobs.java" .
+like "$(countersink report --annotate Jobs.spin work.pb.gz 2>&1)" ' sum = sum \* 31 \+ i;$' "--annotate shows the source of a method"
+line=$(grep -n 'long end = ' Jobs.java | cut -d : -f 1)
+like "$(countersink export -f speedscope work.pb.gz)" "\"name\":\"Jobs\.spin\",\"file\":\"Jobs\.java\",\"line\":$line[,}]" \
+	"exports have the file and the first line"
 countersink export -o page.html work.pb.gz
-like "$(grep -c 'Work\.java' page.html)" '^[1-9]' "the page has the methods' file"
+like "$(grep -c 'Jobs\.java' page.html)" '^[1-9]' "the page has the methods' file"
 done_testing
