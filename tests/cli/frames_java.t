@@ -97,7 +97,7 @@ like "$(countersink report --all work.pb.gz 2>&1)" ' Jobs\.java +Jobs\.spin$' "t
 cp "$FRAMES/Jobs.java" .
 like "$(countersink report --annotate Jobs.spin work.pb.gz 2>&1)" ' sum = sum \* 31 \+ i;$' "--annotate shows the source of a method"
 line=$(grep -n 'long end = ' Jobs.java | cut -d : -f 1)
-like "$(countersink export -f speedscope work.pb.gz)" "\"name\":\"Jobs\.spin\",\"file\":\"Jobs\.java\",\"line\":$line[,}]" \
+like "$(countersink export -f speedscope work.pb.gz)" "\"name\":\"Jobs\.spin\",\"file\":\"Jobs\.java\",\"line\":${line}[,}]" \
 	"exports have the file and the first line"
 countersink export -o page.html work.pb.gz
 like "$(grep -c 'Jobs\.java' page.html)" '^[1-9]' "the page has the methods' file"
