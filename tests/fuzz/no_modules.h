@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "preload/agent/unwind/find_object.h"
+#include "preload/agent/unwind/go_frames.h"
 #include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/modules.h"
 
@@ -15,6 +16,14 @@ bool csink_modules_find(uint64_t pc, struct csink_module *out)
 {
 	(void)pc;
 	(void)out;
+	return false;
+}
+
+bool csink_go_row(uintptr_t pc, bool exact, csink_row_t *row)
+{
+	(void)pc;
+	(void)exact;
+	(void)row;
 	return false;
 }
 
