@@ -264,6 +264,12 @@ bench-engine: all $(TARGET_BINS) $(BENCH_BINS) ## measure the handler from insid
 	@BUILD=$(CURDIR)/$(B) tests/bench/engine
 
 # RECORDING_SECONDS, RECORDING_HZ: see the script.
+# What is sampled from outside: TREES='names' chooses, OUTSIDE_USER=65534 measures as that user, OUTSIDE_ROUNDS=N adds
+# pairs with and without each profiler.
+.PHONY: bench-outside
+bench-outside: tests ## measure how much of programs that cannot be injected is in a profile of their tree
+	BUILD=$(CURDIR)/$(B) tests/outside/measure.py $(TREES)
+
 .PHONY: bench-recording
 bench-recording: all ## measure what a recording takes: ten minutes of python3 at the default rate
 	@BUILD=$(CURDIR)/$(B) tests/bench/recording

@@ -300,7 +300,8 @@ static void sort_last(struct csink_attach_counters *c)
 	c->fds[at] = last;
 }
 
-int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_t event, uint32_t cpu, uint32_t source)
+int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_t event, uint32_t cpu, uint32_t source,
+				uint64_t *id)
 {
 	int err = -EINVAL;
 
@@ -313,18 +314,9 @@ int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_
 		return err;
 	}
 	c->fds[c->nr_fds - 1].source = source;
+	*id = c->fds[c->nr_fds - 1].id;
 	sort_last(c);
 	return 0;
-}
-
-void csink_attach_counters_drop(struct csink_attach_counters *c, uint32_t source)
-{
-	for (uint32_t i = c->nr_fds; i-- > 0;) {
-		if (c->fds[i].source != source || c->fds[i].fd < 0)
-			continue;
-		close(c->fds[i].fd);
-		c->fds[i].fd = -1;
-	}
 }
 
 static int add_lineage(struct csink_attach_counters *c, int32_t pid, int32_t tid, int fd)
@@ -397,7 +389,8 @@ void csink_attach_counters_stop(struct csink_attach_counters *c)
 {
 	csink_clocks_stop(&c->clocks);
 	for (uint32_t i = 0; i < c->nr_fds; i++)
-		ioctl(c->fds[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+		if (c->fds[i].fd >= 0)
+			ioctl(c->fds[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 /* An event with a ring polls as hung up when all tasks that inherited it have ended. */
@@ -443,11 +436,29 @@ void csink_attach_counters_opened(struct csink_attach_counters *c)
 	qsort(c->fds, c->nr_fds, sizeof(*c->fds), by_id);
 }
 
+static struct csink_attach_fd *find_fd(const struct csink_attach_counters *c, uint64_t id)
+{
+	const struct csink_attach_fd key = {.id = id};
+
+	return c->nr_fds ? bsearch(&key, c->fds, c->nr_fds, sizeof(*c->fds), by_id) : NULL;
+}
+
+void csink_attach_counters_drop(struct csink_attach_counters *c, const uint64_t *ids, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		struct csink_attach_fd *fd = find_fd(c, ids[i]);
+
+		if (!fd || fd->fd < 0)
+			continue;
+		close(fd->fd);
+		fd->fd = -1;
+	}
+}
+
 struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id, uint32_t *source)
 {
-	const struct csink_attach_fd *fd, key = {.id = id};
+	const struct csink_attach_fd *fd = find_fd(c, id);
 
-	fd = bsearch(&key, c->fds, c->nr_fds, sizeof(*c->fds), by_id);
 	if (fd && source)
 		*source = fd->source;
 	return fd ? &c->events[fd->event] : NULL;

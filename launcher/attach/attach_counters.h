@@ -88,12 +88,14 @@ int csink_attach_counters_map(struct csink_attach_counters *c, uint32_t most);
 /**
  * Take an event that another process has opened on itself for a CPU: its samples go to that CPU's ring.
  * @fd  is closed where it cannot be taken.
+ * @id  set to the event's.
  * Returns 0, -EINVAL (no such event or ring, or no event at all) or -errno.
  */
-int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_t event, uint32_t cpu, uint32_t source);
+int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_t event, uint32_t cpu, uint32_t source,
+				uint64_t *id);
 
-/** Close all events of a source; samples that are in the rings are still found by their ids. */
-void csink_attach_counters_drop(struct csink_attach_counters *c, uint32_t source);
+/** Close events; samples that are in the rings are still found by their ids. */
+void csink_attach_counters_drop(struct csink_attach_counters *c, const uint64_t *ids, uint32_t nr);
 
 /** Before they are opened: wake those that poll a ring at each sample. */
 void csink_attach_counters_wake(struct csink_attach_counters *c);

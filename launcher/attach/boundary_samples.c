@@ -43,6 +43,13 @@
 #define LEAST_SWEEP 16
 #define BACKLOG 4096
 
+/* Processes wait for requests to be taken: between parts of the rings they are. No process can keep the launcher with
+ * its own. */
+#define STEP_BYTES (1U << 20)
+#define MESSAGES_AT_ONCE 1024 /* of one connection */
+#define CONNECTIONS_AT_ONCE 256
+#define ROUNDS_AT_ONCE 16
+
 /* ---- begin ---- */
 
 /* How large a CPU's ring may be. */
@@ -123,10 +130,12 @@ static int write_file(struct csink_boundary *b)
 	return pwrite(b->file_fd, &b->file, sizeof(b->file), 0) == (ssize_t)sizeof(b->file) ? 0 : -EIO;
 }
 
+/* Not again for the same ones: where no descriptor is left, they cannot be accepted. */
+#define CONNECTIONS_COME ((uint32_t)EPOLLIN | (uint32_t)EPOLLET)
+
 static int listen_at(struct csink_boundary *b)
 {
-	/* Not again for the same ones: where no descriptor is left, they cannot be accepted. */
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+	struct epoll_event event = {.events = CONNECTIONS_COME};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int len = snprintf(address.sun_path, sizeof(address.sun_path), "%s/" CSINK_BOUNDARY_SOCKET, b->how.directory);
 
@@ -205,19 +214,22 @@ static int map(struct csink_boundary *b)
 
 /* ---- sources ---- */
 
-/* Returns its number; 0: no memory. */
+static uint32_t add_source(struct csink_boundary *b, uint64_t token)
+{
+	struct csink_boundary_source source = {.token = token, .anchor_fd = -1, .first_fd = -1, .place = b->nr_open};
+
+	if (CSINK_GROW(b->sources, b->nr_sources, b->cap_sources) || CSINK_GROW(b->open, b->nr_open, b->cap_open))
+		return 0;
+	b->sources[b->nr_sources++] = source;
+	b->open[b->nr_open++] = b->nr_sources;
+	return b->nr_sources;
+}
+
+/* Returns its number; 0: no memory, or with !may_add none. */
 static uint32_t source_of(struct csink_boundary *b, uint64_t token, bool may_add)
 {
-	struct csink_boundary_source source = {.token = token, .anchor_fd = -1, .first_fd = -1};
-
-	/* Few at a time are on their way. */
-	for (uint32_t i = b->nr_sources; i-- > 0;)
-		if (b->sources[i].token == token)
-			return i + 1;
-	if (!may_add)
-		return 0;
-	b->nr_open++;
-	return CSINK_APPEND(b->sources, b->nr_sources, b->cap_sources, source);
+	return CSINK_TABLE_INTERN(b->by_token, csink_hash_number(token), b->sources[id - 1].token == token,
+				  may_add ? add_source(b, token) : 0);
 }
 
 static void close_source(struct csink_boundary *b, uint32_t number)
@@ -226,23 +238,26 @@ static void close_source(struct csink_boundary *b, uint32_t number)
 
 	if (source->is_closed)
 		return;
-	csink_attach_counters_drop(&b->follow.counters, number);
+	csink_attach_counters_drop(&b->follow.counters, source->ids, source->nr_ids);
+	free(source->ids);
+	source->ids = NULL;
+	source->nr_ids = source->cap_ids = 0;
 	if (source->anchor_fd >= 0)
 		close(source->anchor_fd);
 	source->anchor_fd = -1;
 	source->is_closed = true;
-	b->nr_open--;
+	b->open[source->place] = b->open[--b->nr_open];
+	b->sources[b->open[source->place] - 1].place = source->place;
 }
 
 /* Close the events that no task has any more. */
 static void sweep(struct csink_boundary *b)
 {
-	for (uint32_t i = 0; i < b->nr_sources; i++) {
-		struct pollfd poll_fd = {.fd = b->sources[i].first_fd};
+	for (uint32_t i = b->nr_open; i-- > 0;) { /* what takes the place of a closed one has been looked at */
+		struct pollfd poll_fd = {.fd = b->sources[b->open[i] - 1].first_fd};
 
-		if (!b->sources[i].is_closed && poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0 &&
-		    poll_fd.revents & POLLHUP)
-			close_source(b, i + 1);
+		if (poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0 && poll_fd.revents & POLLHUP)
+			close_source(b, b->open[i]);
 	}
 	b->sweep_at = CSINK_MAX(LEAST_SWEEP, 2 * b->nr_open);
 }
@@ -250,6 +265,7 @@ static void sweep(struct csink_boundary *b)
 static void adopt(struct csink_boundary *b, uint32_t number, int fd, uint16_t event, uint16_t cpu)
 {
 	struct csink_boundary_source *source = &b->sources[number - 1];
+	uint64_t id;
 
 	if (event == CSINK_BOUNDARY_ANCHOR) {
 		if (source->anchor_fd >= 0)
@@ -257,7 +273,14 @@ static void adopt(struct csink_boundary *b, uint32_t number, int fd, uint16_t ev
 		source->anchor_fd = fd;
 		return;
 	}
-	if (!csink_attach_counters_adopt(&b->follow.counters, fd, event, cpu, number) && source->first_fd < 0)
+	if (CSINK_GROW(source->ids, source->nr_ids, source->cap_ids)) {
+		close(fd);
+		return;
+	}
+	if (csink_attach_counters_adopt(&b->follow.counters, fd, event, cpu, number, &id))
+		return;
+	source->ids[source->nr_ids++] = id;
+	if (source->first_fd < 0)
 		source->first_fd = fd;
 }
 
@@ -278,7 +301,8 @@ int csink_boundary_open_self(struct csink_boundary *b)
 	err = csink_attach_counters_open(c, getpid(), 0, &refused);
 	for (uint32_t i = 0; i < c->nr_fds; i++)
 		c->fds[i].source = number;
-	b->sources[number - 1].first_fd = c->nr_fds ? c->fds[0].fd : -1;
+	/* They stay open to the end: the command's. */
+	b->sources[number - 1].first_fd = -1;
 	csink_attach_counters_opened(c);
 	return err;
 }
@@ -354,7 +378,7 @@ static bool take_messages(struct csink_boundary *b, int fd)
 	uint32_t nr;
 	ssize_t n;
 
-	for (;;) {
+	for (uint32_t i = 0; i < MESSAGES_AT_ONCE; i++) {
 		head = (struct msghdr){.msg_iov = &data,
 				       .msg_iovlen = 1,
 				       .msg_control = control.bytes,
@@ -374,13 +398,15 @@ static bool take_messages(struct csink_boundary *b, int fd)
 		if (!n)
 			return false;
 	}
+	return true; /* the rest when the others have had their turn */
 }
 
 static void take_connections(struct csink_boundary *b)
 {
+	struct epoll_event more = {.events = CONNECTIONS_COME, .data.fd = b->listen_fd};
 	bool has_swept = false;
 
-	for (;;) {
+	for (uint32_t i = 0; i < CONNECTIONS_AT_ONCE; i++) {
 		int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
@@ -394,12 +420,14 @@ static void take_connections(struct csink_boundary *b)
 		if (!take_messages(b, fd) || epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, fd, &event))
 			close(fd);
 	}
+	epoll_ctl(b->epoll_fd, EPOLL_CTL_MOD, b->listen_fd, &more); /* reports again those that are left */
 }
 
 static void take_requests(struct csink_boundary *b)
 {
 	enum { AT_ONCE = 32 };
 	struct epoll_event events[AT_ONCE];
+	uint32_t round = 0;
 	int nr;
 
 	do {
@@ -412,7 +440,7 @@ static void take_requests(struct csink_boundary *b)
 			else if (fd >= 0 && fd != b->follow.counters.rings.epoll_fd && !take_messages(b, fd))
 				close(fd);
 		}
-	} while (nr == AT_ONCE);
+	} while (nr == AT_ONCE && ++round < ROUNDS_AT_ONCE);
 	if (b->nr_open >= b->sweep_at)
 		sweep(b);
 }
@@ -431,11 +459,13 @@ int csink_boundary_fd(const struct csink_boundary *b)
 
 void csink_boundary_drain(struct csink_boundary *b)
 {
+	struct csink_attach_step step = {.bytes = STEP_BYTES};
+
 	if (b->epoll_fd < 0)
 		return;
-	take_requests(b);
-	if (b->is_mapped)
-		csink_attach_follow_drain(&b->follow, false);
+	do
+		take_requests(b);
+	while (b->is_mapped && csink_attach_follow_step(&b->follow, &step));
 }
 
 /* ---- the end ---- */
@@ -530,7 +560,11 @@ void csink_boundary_free(struct csink_boundary *b)
 	for (uint32_t i = 0; i < b->nr_sources; i++)
 		if (b->sources[i].anchor_fd >= 0)
 			close(b->sources[i].anchor_fd);
+	for (uint32_t i = 0; i < b->nr_sources; i++)
+		free(b->sources[i].ids);
 	free(b->sources);
+	free(b->open);
+	csink_table_free(&b->by_token);
 	csink_attach_follow_free(&b->follow);
 	if (b->listen_fd >= 0)
 		close(b->listen_fd);
@@ -540,5 +574,6 @@ void csink_boundary_free(struct csink_boundary *b)
 		close(b->epoll_fd);
 	b->epoll_fd = b->listen_fd = b->file_fd = -1;
 	b->sources = NULL;
-	b->nr_sources = b->cap_sources = 0;
+	b->open = NULL;
+	b->nr_sources = b->cap_sources = b->nr_open = b->cap_open = 0;
 }

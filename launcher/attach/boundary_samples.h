@@ -28,6 +28,9 @@ struct csink_boundary_source {
 	int anchor_fd; /* -1: none */
 	int first_fd;  /* tells when all tasks that have inherited it have ended */
 	bool is_closed;
+	uint32_t place; /* in struct csink_boundary's open */
+	uint64_t *ids;  /* of its events */
+	uint32_t nr_ids, cap_ids;
 };
 
 struct csink_boundary {
@@ -39,8 +42,10 @@ struct csink_boundary {
 	int epoll_fd, listen_fd, file_fd;
 	struct csink_boundary_source *sources; /* number - 1 */
 	uint32_t nr_sources, cap_sources;
-	uint32_t nr_open, sweep_at; /* sources that are not closed; when to look which have ended */
-	uint32_t nr_elsewhere;      /* requests from other PID namespaces */
+	struct csink_table by_token;          /* numbers */
+	uint32_t *open;                       /* numbers of the sources that are not closed */
+	uint32_t nr_open, cap_open, sweep_at; /* sweep_at: from how many on to look which have ended */
+	uint32_t nr_elsewhere;                /* requests from other PID namespaces */
 };
 
 /**

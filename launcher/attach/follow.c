@@ -244,14 +244,23 @@ void csink_attach_follow_begin(struct csink_attach_follow *follow)
 	follow->images.arg = &follow->pythons;
 }
 
+static uint64_t settled_ns(const struct csink_attach_follow *follow)
+{
+	return csink_monotonic_ns() - (follow->pythons.readers ? CSINK_READERS_LATE_NS : SETTLE_NS);
+}
+
+bool csink_attach_follow_step(struct csink_attach_follow *follow, struct csink_attach_step *step)
+{
+	if (!step->before_ns)
+		step->before_ns = settled_ns(follow);
+	return csink_rings_drain_some(&follow->counters.rings, step->before_ns, step->bytes, take_record, follow);
+}
+
 void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all)
 {
-	uint64_t settle_ns = follow->pythons.readers ? CSINK_READERS_LATE_NS : SETTLE_NS;
-
 	if (all && follow->pythons.readers)
 		csink_attach_readers_stop(follow->pythons.readers);
-	csink_rings_drain(&follow->counters.rings, all ? UINT64_MAX : csink_monotonic_ns() - settle_ns, take_record,
-			  follow);
+	csink_rings_drain(&follow->counters.rings, all ? UINT64_MAX : settled_ns(follow), take_record, follow);
 }
 
 /* ---- the end ---- */

@@ -32,6 +32,13 @@ struct csink_attach_follow {
 /** Before the targets are looked at. */
 void csink_attach_follow_begin(struct csink_attach_follow *follow);
 
+/** The same as draining without all, in steps of so many bytes. Returns whether another one is due. */
+struct csink_attach_step {
+	uint32_t bytes;
+	uint64_t before_ns; /* 0 before the first */
+};
+bool csink_attach_follow_step(struct csink_attach_follow *follow, struct csink_attach_step *step);
+
 /** Take the records that there are; all: also those of the last moment, whose order may still change. */
 void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);
 

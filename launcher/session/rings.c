@@ -178,9 +178,12 @@ static void take_wake_up(struct csink_rings *rings)
 		set_timer(rings, asked_ns);
 }
 
-void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
-		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg)
+bool csink_rings_drain_some(struct csink_rings *rings, uint64_t before_ns, uint64_t bytes,
+			    void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns),
+			    void *arg)
 {
+	uint64_t taken = 0;
+
 	take_wake_up(rings);
 	for (uint32_t i = 0; i < rings->nr; i++) {
 		struct csink_ring *ring = &rings->at[i];
@@ -201,9 +204,19 @@ void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 				oldest = &rings->at[i];
 		}
 		if (oldest->next_ns >= before_ns)
-			break;
+			return false;
+		if (taken > bytes)
+			return true;
+		taken -= oldest->tail;
 		take_one(rings, oldest, take, arg);
+		taken += oldest->tail;
 	}
+}
+
+void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
+		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg)
+{
+	csink_rings_drain_some(rings, before_ns, UINT64_MAX, take, arg);
 }
 
 /* ---- looking on ---- */

@@ -58,6 +58,11 @@ int csink_rings_add(struct csink_rings *rings, uint32_t i, int fd);
 void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg);
 
+/** The same, no more than so many bytes and a record. Returns whether there are more that are older. */
+bool csink_rings_drain_some(struct csink_rings *rings, uint64_t before_ns, uint64_t bytes,
+			    void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns),
+			    void *arg);
+
 /** Prepare for other threads that look into the rings. Returns 0 or -errno. */
 int csink_rings_share(struct csink_rings *rings);
 
