@@ -18,6 +18,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import pprof  # noqa: E402
 
 ROOTS = ('runtime.goexit', 'runtime.mstart', 'runtime.mcall', 'runtime.rt0_go', '_start', 'start_thread', 'clone3', '__clone', '__clone3')
+# Below these no call is: a signal came, or the runtime interrupted the function.
+INTERRUPTED = ('__restore_rt', 'runtime.sigreturn', 'runtime.sigreturn__sigaction', 'runtime.sigpanic', 'runtime.asyncPreempt')
+PREEMPTS = {'runtime.gopreempt_m', 'runtime.preemptPark'}
 # What goes on by a jump: the function that it goes to is not the one that is called.
 JUMPS = ('runtime.morestack', 'runtime.systemstack', 'runtime.mcall', 'runtime.sigpanic', 'runtime.reflectcall')
 
@@ -66,7 +69,7 @@ class Program:
 def judge(program, frames):
     """'': right, else what is wrong. frames: (name, place in the file, in the program), innermost first."""
     for (callee, _, _), (caller, ra, inside) in zip(frames, frames[1:]):
-        if caller in ROOTS or not inside or callee in ('runtime.sigpanic', 'runtime.asyncPreempt') or 'sigreturn' in caller:
+        if caller in ROOTS or not inside or callee in INTERRUPTED:
             return ''
         target = program.call(ra + 1)
         if target is None:
@@ -95,7 +98,7 @@ def main():
         if wrong:
             bad['wrong: ' + wrong] += count
         # What preempts a goroutine leaves it to other threads.
-        if names[-1] not in ROOTS and not (names[-1] == 'runtime.morestack' and 'runtime.schedule' in names):
+        if names[-1] not in ROOTS and not (names[-1] == 'runtime.morestack' and PREEMPTS.intersection(names)):
             bad['without a root: ' + ' < '.join(names[-3:] + ['|'] + names[:3])] += count
     is_outside = sys.argv[3:] == ['outside']
     if is_outside:

@@ -155,46 +155,90 @@ static uint32_t take_offset(struct csink_walker *w, const uint8_t *code, int64_t
 }
 
 /*
- * A function that has called another one on the thread's stack goes back to the goroutine by the stack pointer that is
- * saved there: the stack itself may have been moved meanwhile, and frame pointers then lead to where it was. How it
- * finds that stack pointer is in the code that it returns to: the goroutine that the thread runs, its thread's record,
- * the goroutine that the record is of, and its stack pointer.
+ * Where the runtime has saved the registers of the goroutine that this thread runs: its stack pointer, then its program
+ * counter. A goroutine's stack may be moved while the thread is on its own one; frame pointers then lead to where it
+ * was, and what is saved to where it is. The way there differs between versions of Go. It is in the code that goes back
+ * from the thread's stack: the goroutine that the thread is on, the thread's record, the goroutine that the record is
+ * of, and its stack pointer. @code: readable for CODE_BYTES.
  */
-static bool by_saved(struct csink_walker *w, csink_row_t row, const struct csink_module *module, struct caller *caller)
+enum { CODE_BYTES = 64, MAX_BETWEEN = 16 };
+
+static bool find_saved(struct csink_walker *w, const uint8_t *code, uint64_t *saved)
 {
-	enum { CODE_BYTES = 64, MAX_BETWEEN = 16 };
-	const uint8_t *code = (const uint8_t *)w->pc;
-	int32_t thread, running, saved = 0;
-	uint64_t self, value;
+	int32_t thread, running, stack_pointer = 0;
 	int64_t offset = 0;
 	uint32_t at, next;
+	uint64_t self;
 
-	if (w->pc < module->start || module->end < CODE_BYTES || w->pc > module->end - CODE_BYTES ||
-	    !(at = take_offset(w, code, &offset)))
-		return false;
-	if (!(next = code_is(code + at, "\x48\x8b\x58", 3, 1, &thread))) /* mov N(%rax), %rbx */
+	if (!(at = take_offset(w, code, &offset)) ||
+	    !(next = code_is(code + at, "\x48\x8b\x58", 3, 1, &thread))) /* mov N(%rax), %rbx */
 		return false;
 	at += next;
 	if (!(next = code_is(code + at, "\x48\x8b\x83", 3, 4, &running)) && /* mov N(%rbx), %rax */
 	    !(next = code_is(code + at, "\x48\x8b\x43", 3, 1, &running)))
 		return false;
 	at += next;
-	for (uint32_t end = at + MAX_BETWEEN; at < end && !saved; at++)
-		code_is(code + at, "\x48\x8b\x60", 3, 1, &saved); /* mov N(%rax), %rsp */
+	for (uint32_t end = at + MAX_BETWEEN; at < end && !stack_pointer; at++)
+		code_is(code + at, "\x48\x8b\x60", 3, 1, &stack_pointer); /* mov N(%rax), %rsp */
+	if (!stack_pointer)
+		return false;
 	__asm__("mov %%fs:0, %0" : "=r"(self));
-	if (!saved || !csink_load_word(&w->load, self + (uint64_t)offset, &value) ||
-	    !csink_load_word(&w->load, value + (uint64_t)(int64_t)thread, &value) ||
-	    !csink_load_word(&w->load, value + (uint64_t)(int64_t)running, &value) ||
-	    !csink_load_word(&w->load, value + (uint64_t)(int64_t)saved, &value))
+	if (!csink_load_word(&w->load, self + (uint64_t)offset, saved) ||
+	    !csink_load_word(&w->load, *saved + (uint64_t)(int64_t)thread, saved) ||
+	    !csink_load_word(&w->load, *saved + (uint64_t)(int64_t)running, saved))
 		return false;
-	value += (uint64_t)csink_row_cfa_offset(row) - 8;
-	*caller = (struct caller){.sp = value + 8, .fp = w->fp};
-	if (!csink_load_word(&w->load, value, &caller->pc) || !is_call_to(module, caller->pc, w->pc))
-		return false;
-	row = csink_row_find(caller->pc, false, w->mix);
-	if (csink_row_kind(row) == CSINK_ROW_SAVED)
-		caller->fp = caller->sp + (uint64_t)csink_row_cfa_offset(row) - 16;
+	*saved += (uint64_t)(int64_t)stack_pointer;
 	return true;
+}
+
+/* The frame pointer in a function that has saved its caller's, given where the function's part of the stack begins. */
+static uint64_t fp_of(const struct csink_walker *w, uint64_t pc, uint64_t sp, uint64_t otherwise)
+{
+	csink_row_t row = csink_row_find(pc, false, w->mix);
+
+	return csink_row_kind(row) == CSINK_ROW_SAVED ? sp + (uint64_t)csink_row_cfa_offset(row) - 16 : otherwise;
+}
+
+/* The function goes back by what was saved when it was called. */
+static bool by_saved(struct csink_walker *w, csink_row_t row, const struct csink_module *module, struct caller *caller)
+{
+	uint64_t slot;
+
+	if (w->pc < module->start || w->pc + CODE_BYTES > module->end ||
+	    !find_saved(w, (const uint8_t *)w->pc, &slot) || !csink_load_word(&w->load, slot, &slot))
+		return false;
+	slot += (uint64_t)csink_row_cfa_offset(row) - 8;
+	*caller = (struct caller){.sp = slot + 8};
+	if (!csink_load_word(&w->load, slot, &caller->pc) || !is_call_to(module, caller->pc, w->pc))
+		return false;
+	caller->fp = fp_of(w, caller->pc, caller->sp, w->fp);
+	return true;
+}
+
+/* The function has saved the registers of its caller, which has no frame yet. A function that goes back is before it.
+ */
+static bool by_saved_caller(struct csink_walker *w, const struct csink_module *module, struct caller *caller)
+{
+	enum { MAX_BEFORE = 512 };
+	uint64_t saved, ra;
+
+	for (uint64_t at = w->pc; w->pc - at < MAX_BEFORE && at >= module->start + 2; at--) {
+		const uint8_t *code = (const uint8_t *)at;
+
+		if (code[-2] != 0xff || code[-1] != 0xd7 || at + CODE_BYTES > module->end ||
+		    !find_saved(w, code, &saved))
+			continue;
+		*caller = (struct caller){.fp = w->fp};
+		if (saved < 4096) /* the thread runs none any more: that is the end */
+			return true;
+		if (!csink_load_word(&w->load, saved, &caller->sp) ||
+		    !csink_load_word(&w->load, saved + 8, &caller->pc) || !is_call_to(module, caller->pc, w->pc) ||
+		    !csink_load_word(&w->load, caller->sp, &ra))
+			return false;
+		caller->fp = fp_of(w, ra, caller->sp + 8, w->fp);
+		return true;
+	}
+	return false;
 }
 
 /* The caller's frame ends with the frame pointer that it saved, and begins above the return address: by Go's table, it
@@ -278,9 +322,10 @@ static bool find_caller(struct csink_walker *w, csink_row_t row, const struct cs
 		caller->exact = true;
 		return true;
 	case GO_BY_DEPTH:
-		return by_depth(w, module, caller);
+		return by_depth(w, module, caller) ||
+		       (by_offset(w, row, caller) && is_call_to(module, caller->pc, w->pc)); /* not there yet */
 	case GO_BY_CALL:
-		return by_search(w, module, true, caller);
+		return by_saved_caller(w, module, caller) || by_search(w, module, true, caller);
 	case GO_BY_CALLER:
 		return by_saved(w, row, module, caller) || by_search(w, module, false, caller) || by_fp(w, caller);
 	default:
