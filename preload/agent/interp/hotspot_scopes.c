@@ -48,6 +48,9 @@ static void find_lists(struct scopes *s, uintptr_t blob)
 		return;
 	}
 	s->metadata = blob + csink_hotspot_known(vm, blob, HOTSPOT_COMPILED_METADATA_OFFSET);
+	/* In 23 and 24 it is that from the blob's data. */
+	if (vm->bytes[HOTSPOT_COMPILED_IMMUTABLE])
+		s->metadata += csink_hotspot_known(vm, blob, HOTSPOT_BLOB_DATA_OFFSET);
 }
 
 static int32_t pc_offset(struct scopes *s, uint64_t i)

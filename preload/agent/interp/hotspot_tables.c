@@ -49,6 +49,7 @@ static const struct {
 	{HOTSPOT_BLOB_CODE_OFFSET, "CodeBlob", "_code_offset"},
 	{HOTSPOT_BLOB_RELOCATION_BYTES, "CodeBlob", "_relocation_size"},
 	{HOTSPOT_BLOB_MUTABLE, "CodeBlob", "_mutable_data"},
+	{HOTSPOT_BLOB_DATA_OFFSET, "CodeBlob", "_data_offset"},
 	{HOTSPOT_COMPILED_METHOD, "nmethod", "_method"},
 	{HOTSPOT_COMPILED_METHOD, "CompiledMethod", "_method"},
 	{HOTSPOT_COMPILED_ID, "nmethod", "_compile_id"},
@@ -105,6 +106,7 @@ static const uint8_t optional[] = {
 	HOTSPOT_BLOB_CODE_OFFSET,
 	HOTSPOT_BLOB_RELOCATION_BYTES,
 	HOTSPOT_BLOB_MUTABLE,
+	HOTSPOT_BLOB_DATA_OFFSET,
 	HOTSPOT_COMPILED_PCS_END,
 	HOTSPOT_COMPILED_SCOPES,
 	HOTSPOT_COMPILED_SCOPES_OFFSET,
@@ -193,7 +195,7 @@ int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpr
 		uintptr_t at = csink_elf_look(object, exports[i], STT_OBJECT, NULL);
 
 		*why = "Java frames are not read: this version of HotSpot does not export where its fields are; JDK 11 "
-		       "to 22 and 25 are supported";
+		       "to 25 are supported";
 		if (!at)
 			return -1;
 		all[i] = at;
@@ -285,10 +287,8 @@ static bool is_optional(unsigned int field)
 
 static const char *refuse(const struct csink_hotspot *vm)
 {
-	/* In 23 and 24 compiled code has its lists of methods elsewhere than before and after. */
-	if (vm->bytes[HOTSPOT_VERSION] && (vm->version < 11 || (vm->version > 22 && vm->version != 25)))
-		return "Java frames are not read: this version of HotSpot is not known; JDK 11 to 22 and 25 are "
-		       "supported";
+	if (vm->bytes[HOTSPOT_VERSION] && (vm->version < 11 || vm->version > 25))
+		return "Java frames are not read: this version of HotSpot is not known; JDK 11 to 25 are supported";
 	for (unsigned int i = 0; i < HOTSPOT_NR_FIELDS; i++)
 		if ((!vm->bytes[i] || (i == HOTSPOT_PC_BYTES && !vm->at[i])) && !is_optional(i))
 			return "Java frames are not read: HotSpot does not export a field that is needed";

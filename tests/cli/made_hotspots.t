@@ -1,0 +1,40 @@
+#!/bin/sh
+# Methods of HotSpot of JDKs that need not be installed: of programs that export where its fields are, and have records there.
+. "$(dirname "$0")/lib.sh"
+
+[ "$(uname -m)" = x86_64 ] || skip_all "frames of HotSpot are read on x86-64"
+MADE=$TARGETS/made
+chain='main;go_on;\[call stub\];go_on;made\.Alpha\.first;go_on;made\.Outer\.outer;Inner\$\$Lambda\.inner;go_on'
+
+for version in 11 17 21 24 25; do
+	countersink -q -F 2000 -o p.pb.gz -- "$MADE/hotspot_$version" 300 >out 2>&1
+	is "$?:$(cat out)" "3:" "JDK $version: the program runs as without countersink"
+	countersink export -f folded p.pb.gz >folded
+	is "$(awk -v stack="$chain" '/go_on/ { all += $NF } $0 ~ stack { with += $NF } END { print (all > 0 && with > .9 * all) }' folded)" 1 \
+		"JDK $version: a stub, an interpreted method, a compiled one and one that was inlined, between native frames"
+	countersink export -f speedscope p.pb.gz >speedscope
+	like "$(cat speedscope)" '"name":"made\.Alpha\.first","file":"made/Alpha\.java","line":5[,}]' "JDK $version: a method has its file and its first line"
+	countersink report --all --by line p.pb.gz >lines 2>&1
+	like "$(cat lines)" 'Alpha\.java:7 +made\.Alpha\.first' "JDK $version: an interpreted method has the line that runs"
+	like "$(cat lines)" 'Outer\.java:7 +made\.Outer\.outer' "JDK $version: a compiled one, too"
+	like "$(cat lines)" 'Inner\.java:5 +Inner\$\$Lambda\.inner' "JDK $version: and one that was inlined"
+done
+
+for version in 11 17 21 25 uncounted_17; do
+	countersink -q -F 2000 -o p.pb.gz -- "$MADE/hotspot_$version" 400 again >out 2>&1
+	is "$?:$(cat out)" "3:" "JDK $version: a class is unloaded: the program runs as without countersink"
+	countersink export -f folded p.pb.gz >folded
+	is "$(awk '/Alpha\.first/ { first += $NF } /Alpha\.other/ { other += $NF }
+		END { print (first > .3 * (first + other) && other > .3 * (first + other)) }' folded)" 1 \
+		"JDK $version: a method that is where another one was has its own name"
+done
+
+not_read() { # VARIANT REASON TITLE
+	countersink -F 10000 -o p.pb.gz -- "$MADE/hotspot_$1" 300 >out 2>err
+	is "$?:$(cat out)" "3:" "$3: the program runs as without countersink"
+	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
+	is "$(countersink export -f folded p.pb.gz | grep -c 'Alpha')" 0 "$3: no name is guessed"
+}
+not_read missing_17 'Java frames are not read: HotSpot does not export a field that is needed' "a field that is missing"
+not_read unknown_25 'Java frames are not read: this version of HotSpot is not known' "an unknown version"
+done_testing
