@@ -98,6 +98,9 @@ static inline bool csink_event_is_kernel_counted(const struct csink_event_spec *
 	       spec->attr.type == PERF_TYPE_BREAKPOINT;
 }
 
+/** Does the hardware count it? The kernel counts uprobes and kprobes, too. Context: any. */
+bool csink_event_is_hardware(const struct csink_event_spec *spec);
+
 /** Does it take one of a CPU's counters? Anything but software events, tracepoints and what counts whole CPUs. Context:
  * any. */
 bool csink_event_takes_counter(const struct csink_event_spec *spec);
@@ -234,5 +237,16 @@ const char *csink_event_generic_help(const struct csink_event_generic *generic);
 
 /** perf_event_open(2); returns the fd or -errno (errno itself is kept). Context: any. */
 int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags);
+
+/** An event that counts nothing, of user space, disabled: the least that may be opened. Context: any. */
+static inline struct perf_event_attr csink_perf_least(void)
+{
+	return (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+					.size = sizeof(struct perf_event_attr),
+					.config = PERF_COUNT_SW_DUMMY,
+					.disabled = 1,
+					.exclude_kernel = 1,
+					.exclude_hv = 1};
+}
 
 #endif

@@ -170,7 +170,7 @@ void csink_collect_account(struct collector *c);
  * @word   for the label: "start-up"
  * @frame  "[start-up: exec and loader]"
  * @callers  location ids ended by 0, or NULL
- * @labels nr_labels of them, before the pseudo one; at most 8
+ * @labels nr_labels of them, before the pseudo one; at most 8; may be those of a set of the profile
  */
 void csink_collect_pseudo(struct collector *c, const char *word, const char *frame, const uint32_t *callers,
 			  const struct csink_profile_label *labels, uint32_t nr_labels, const int64_t *values);

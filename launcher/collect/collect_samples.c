@@ -121,23 +121,21 @@ static void row_values(const struct reading *r, const struct csink_recorded_row 
 static void add_remainder(struct reading *r, uint32_t labels, const uint32_t *callers, const int64_t *values)
 {
 	const struct csink_profile_range *set = &r->c->p->label_sets[labels];
-	struct csink_profile_label copy[8];
 
-	memcpy(copy, r->c->p->labels + set->first, set->nr * sizeof(*copy));
-	csink_collect_pseudo(r->c, "not sampled", "[not sampled]", callers, copy, set->nr, values);
+	csink_collect_pseudo(r->c, "not sampled", "[not sampled]", callers, r->c->p->labels + set->first, set->nr,
+			     values);
 }
 
 /* What the program did not want to be profiled: time alone. */
 static void add_paused(struct reading *r, uint32_t labels, const int64_t *values)
 {
 	const struct csink_profile_range *set = &r->c->p->label_sets[labels];
-	struct csink_profile_label copy[8];
 	int64_t time[CSINK_MAX_EVENTS + 1];
 
 	memcpy(time, values, sizeof(time));
 	time[0] = 0;
-	memcpy(copy, r->c->p->labels + set->first, set->nr * sizeof(*copy));
-	csink_collect_pseudo(r->c, "paused", "[paused by the program]", NULL, copy, set->nr, time);
+	csink_collect_pseudo(r->c, "paused", "[paused by the program]", NULL, r->c->p->labels + set->first, set->nr,
+			     time);
 }
 
 static void add_stack(struct reading *r, const struct csink_recorded_row *from, uint32_t labels, const int64_t *values)

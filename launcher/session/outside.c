@@ -43,14 +43,7 @@ int csink_outside_open_event(struct csink_event_spec *spec, const struct csink_o
 
 int csink_outside_open_dummy(const struct csink_outside_how *how)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-	};
+	struct perf_event_attr attr = csink_perf_least();
 
 	if (how->add)
 		how->add(&attr, how->arg);

@@ -6,38 +6,17 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/session/inherited.h"
 
 #define MAX_PROBED 32
 
 /* PMUs of the kernel's that count without hardware. */
-static const char *const software_pmus[] = {"kprobe", "uprobe", "software", "tracepoint", "breakpoint"};
-
-static bool is_hardware(const struct csink_event_spec *spec)
-{
-	switch (spec->attr.type) {
-	case PERF_TYPE_HARDWARE:
-	case PERF_TYPE_HW_CACHE:
-	case PERF_TYPE_RAW:
-		return true;
-	case PERF_TYPE_SOFTWARE:
-	case PERF_TYPE_TRACEPOINT:
-	case PERF_TYPE_BREAKPOINT:
-		return false;
-	}
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(software_pmus); i++) {
-		if (!strcmp(spec->pmu, software_pmus[i]))
-			return false;
-	}
-	return true;
-}
 
 bool csink_reservation_is_wanted(const struct csink_event_spec *specs, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		if (is_hardware(&specs[i]))
+		if (csink_event_is_hardware(&specs[i]))
 			return true;
 	}
 	return false;
@@ -80,7 +59,7 @@ static uint32_t list_probed(const struct csink_reservation_wish *wish, struct pe
 	for (uint32_t i = 0; i < wish->nr_specs && nr < MAX_PROBED; i++) {
 		const struct csink_event_spec *spec = &wish->specs[i];
 
-		if (is_hardware(spec) && !spec->cpu_wide && !spec->cpus[0])
+		if (csink_event_is_hardware(spec) && !spec->cpu_wide && !spec->cpus[0])
 			attrs[nr++] = spec->attr;
 	}
 	return nr;

@@ -198,14 +198,11 @@ static int defines(int fd, uint32_t hash)
 static int open_libc_beside(int fd)
 {
 	static const char name[] = "libc.so.6";
-	char link[32], path[PATH_BYTES], *slash;
-	long n;
+	char path[PATH_BYTES], *slash;
 
-	csink_program_fd_link(link, fd);
-	n = csink_rawcall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - sizeof(name));
-	if (n <= 0 || n == (long)(sizeof(path) - sizeof(name)))
+	/* With room for the name; a path that fills the rest may be cut. */
+	if (csink_program_fd_path(fd, path, sizeof(path) - sizeof(name) + 1) == sizeof(path) - sizeof(name))
 		return -1;
-	path[n] = '\0';
 	slash = strrchr(path, '/');
 	if (!slash)
 		return -1;

@@ -176,16 +176,10 @@ bool csink_explain_refusal(const struct csink_perf_call *call, const struct csin
 			   struct csink_explanation *out)
 {
 	/* The oldest size there is, so that no kernel finds it too long. */
-	struct perf_event_attr least = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = PERF_ATTR_SIZE_VER0,
-		.config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-	};
+	struct perf_event_attr least = csink_perf_least();
 	int got;
 
+	least.size = PERF_ATTR_SIZE_VER0;
 	memset(out, 0, sizeof(*out));
 	if (call)
 		got = csink_perf_open(NULL, call->pid, call->cpu, call->group_fd, call->flags);

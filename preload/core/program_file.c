@@ -68,20 +68,23 @@ void csink_program_fd_link(char *link, int fd)
 	strcat(link, csink_digits(end, (uint32_t)fd));
 }
 
+size_t csink_program_fd_path(int fd, char *path, size_t size)
+{
+	char link[32];
+	long n;
+
+	csink_program_fd_link(link, fd);
+	n = csink_rawcall(SYS_readlinkat, AT_FDCWD, link, path, size - 1);
+	path[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
 /* Called directly (ld.so PROGRAM), the loader looks like a static program and preloads all the same. */
 static bool is_loader(int fd, const char *path)
 {
-	char link[32], real[NAME_BYTES];
-	long n;
+	char real[NAME_BYTES];
 
-	if (is_glibc_loader(path))
-		return true;
-	csink_program_fd_link(link, fd);
-	n = csink_rawcall(SYS_readlinkat, AT_FDCWD, link, real, sizeof(real) - 1);
-	if (n <= 0)
-		return false;
-	real[n] = '\0';
-	return is_glibc_loader(real);
+	return is_glibc_loader(path) || (csink_program_fd_path(fd, real, sizeof(real)) && is_glibc_loader(real));
 }
 
 static enum csink_program_kind kind_of_elf(const struct head *head, const char *path)

@@ -7,6 +7,7 @@
 #define CSINK_PROGRAM_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 #include "include/internal/recording_format.h"
@@ -46,6 +47,9 @@ bool csink_program_raises_rights(int fd, const struct stat *st, bool ask_capabil
 
 /** The path of an open file, "/proc/self/fd/3", in @link, of 32 bytes. Context: any. */
 void csink_program_fd_link(char *link, int fd);
+
+/** What that link leads to. Returns its length, less than @size; 0 and "" where that is not known. Context: any. */
+size_t csink_program_fd_path(int fd, char *path, size_t size);
 
 /** Why a program of a kind cannot be injected; 0 if it can. Context: any. */
 enum csink_spawn_reason csink_program_reason(enum csink_program_kind kind);

@@ -132,14 +132,11 @@ static void ask_capabilities(struct csink_perf_system *system)
 /* What is allowed shows best in what opens: an event that counts nothing, with the kernel's side. */
 static bool sees_kernel(const struct csink_doctor *doctor)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,
-	};
-	int fd = csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	struct perf_event_attr attr = csink_perf_least();
+	int fd;
 
+	attr.exclude_kernel = attr.exclude_hv = 0;
+	fd = csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0 || (fd != -EACCES && fd != -EPERM && csink_perf_system_allows(&doctor->system, 1));

@@ -199,14 +199,7 @@ static int open_on(struct request *r, int cpu)
 
 static int open_anchor(struct request *r)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-	};
+	struct perf_event_attr attr = csink_perf_least();
 	int fd = csink_perf_open(&attr, r->tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? fd : add(r, fd, CSINK_BOUNDARY_ANCHOR, 0);

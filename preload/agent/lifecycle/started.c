@@ -20,17 +20,6 @@ static void keep_path(struct csink_started *started, const char *path)
 	memcpy(started->path, path + skip, n - skip + 1);
 }
 
-/* Of a file that is known by its fd alone. */
-static void ask_path(struct csink_started *started, int fd)
-{
-	char link[32];
-	long n;
-
-	csink_program_fd_link(link, fd);
-	n = csink_rawcall(SYS_readlinkat, AT_FDCWD, link, started->path, sizeof(started->path) - 1);
-	started->path[n > 0 ? n : 0] = '\0';
-}
-
 static void conclude(struct csink_started *started, int fd, const char *path)
 {
 	struct stat st;
@@ -47,7 +36,7 @@ static void conclude(struct csink_started *started, int fd, const char *path)
 	if (started->reason && *path)
 		keep_path(started, path);
 	else if (started->reason)
-		ask_path(started, fd);
+		csink_program_fd_path(fd, started->path, sizeof(started->path));
 	csink_rawcall(SYS_close, fd);
 }
 

@@ -127,16 +127,6 @@ static void explain_success(int err, struct csink_explanation *out)
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-/* Never enabled, whatever the caller wants: a probe must neither count nor signal. */
-static const struct perf_event_attr least = {
-	.type = PERF_TYPE_SOFTWARE,
-	.size = sizeof(least),
-	.config = PERF_COUNT_SW_DUMMY,
-	.disabled = 1,
-	.exclude_kernel = 1,
-	.exclude_hv = 1,
-};
-
 static void probe_all(struct csink_probe *probe)
 {
 	csink_probe_size(probe);
@@ -170,7 +160,8 @@ static unsigned report(const struct csink_probe *probe, int err, struct csink_ex
 static int explain(const struct csink_perf_call *call, int err, struct csink_explanation *out, unsigned max)
 {
 	union csink_attr_copy passed;
-	struct csink_probe probe = {.call = call, .passed = &passed, .attr = least, .cpu = -1, .group_fd = -1};
+	struct csink_probe probe = {
+		.call = call, .passed = &passed, .attr = csink_perf_least(), .cpu = -1, .group_fd = -1};
 	int again;
 
 	if (explain_pointer(call, err, out))

@@ -41,7 +41,7 @@ static bool is_fast(const struct csink_event_spec *spec)
 	return false;
 }
 
-static bool is_hardwares(const struct csink_event_spec *spec)
+bool csink_event_is_hardware(const struct csink_event_spec *spec)
 {
 	return !csink_event_is_kernel_counted(spec) && strcmp(spec->pmu, "uprobe") && strcmp(spec->pmu, "kprobe");
 }
@@ -94,7 +94,7 @@ uint64_t csink_event_shortest_period(const struct csink_event_spec *spec, uint64
 	*measured = false;
 	if (is_fast(spec))
 		return SHORTEST_FAST;
-	if (asked >= SHORTEST_FAST || !is_hardwares(spec) || spec->cpu_wide)
+	if (asked >= SHORTEST_FAST || !csink_event_is_hardware(spec) || spec->cpu_wide)
 		return 0;
 	*measured = true;
 	shortest = CSINK_MIN(measure(spec) / SAMPLES_PER_S, (uint64_t)SHORTEST_FAST);
