@@ -568,5 +568,6 @@ int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *ob
 		err = resolve_opened(p, object, &files, wants, nr_wants);
 	close_file(&files.main);
 	close_file(&files.debug);
+	qsort(wants, nr_wants, sizeof(*wants), csink_compare_u64); /* those that were left came to the front */
 	return csink_cut_guard_end() && err >= 0 ? err | CSINK_LEFT_CUT : err;
 }

@@ -143,8 +143,12 @@ uint32_t csink_go_take(struct csink_profile *p, Elf *elf, uint64_t file_bytes, s
 		int found = csink_spending_check(&spending) ? 0 : give_lines(p, &table, &wants[i], others);
 
 		*flags |= found;
-		if (!found)
-			wants[left++] = wants[i];
+		if (!found) {
+			const struct csink_want want = wants[i];
+
+			wants[i] = wants[left];
+			wants[left++] = want;
+		}
 	}
 	if (spending.is_over)
 		*flags |= CSINK_LEFT_DWARF;

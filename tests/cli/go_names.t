@@ -17,14 +17,19 @@ for line in subprocess.run(['nm', '-n', sys.argv[1]], capture_output=True, text=
     if len(parts) == 3 and parts[1] in 'tT':
         starts.append((int(parts[0], 16), parts[2]))
 random.seed(7)
+chosen = []
+for i in sorted(random.randrange(len(starts) - 1) for _ in range(3000)):
+    (start, name), end = starts[i], starts[i + 1][0]
+    # With C: those of Go are in packages.
+    if end <= start or name in ('runtime.text', 'runtime.etext') or sys.argv[2:] and not re.match(r'[^_.].*\.', name):
+        continue
+    # The linker writes "[...]" for what is in brackets.
+    name = re.sub(r'\[.*\]', '[...]', name[:-5] if name.endswith('.abi0') else name)
+    chosen.append((random.randrange(start, end), name))
 with open('addresses', 'w') as addresses, open('truth', 'w') as truth:
-    for i in sorted(random.randrange(len(starts) - 1) for _ in range(3000)):
-        (start, name), end = starts[i], starts[i + 1][0]
-        if end <= start or name in ('runtime.text', 'runtime.etext'):
-            continue
-        print('%x' % random.randrange(start, end), file=addresses)
-        # The linker writes "[...]" for what is in brackets.
-        print(re.sub(r'\[.*\]', '[...]', name[:-5] if name.endswith('.abi0') else name), file=truth)
+    for address, name in sorted(chosen):
+        print('%x' % address, file=addresses)
+        print(name, file=truth)
 END
 # outermost OBJECT: of each address the outermost function; innermost: the innermost with its line.
 outermost() { "$RESOLVE" "$1" <addresses | awk -F '\t' '/^0x/ { name = "" } NF > 1 { name = $2 } /^$/ { print name }'; }
@@ -73,6 +78,22 @@ if go build -buildmode=pie -o pie outside.go 2>err; then
 else
 	skip "a position-independent program" "go builds none here"
 fi
+
+# With C, the linker of C lays it out, which has the table in another section; functions of C are in the symbol table alone.
+(echo 'package main'; echo 'import "C"') >with_c.go
+for mode in exe pie; do
+	if ! CGO_ENABLED=1 go build -buildmode=$mode -o with_c outside.go with_c.go 2>err; then
+		skip "a program with C ($mode)" "go builds none here: $(head -c 200 err)"
+		continue
+	fi
+	python3 addresses.py with_c go
+	outermost with_c >names
+	ok "a program with C ($mode): $(agree names truth) of 1,000 names" test "$(agree names truth)" -ge 999
+	"$RESOLVE" with_c <addresses >found
+	strip -o with_c.stripped with_c
+	"$RESOLVE" with_c.stripped <addresses >found.stripped
+	ok "a program with C ($mode), stripped: the same names, lines and inlined calls" cmp found found.stripped
+done
 
 countersink attach -o go.pb.gz -- ./stripped 500ms 2>err
 like "$(countersink report --all go.pb.gz 2>&1)" ' main\.work( |$)' "a stripped program that is sampled from outside has its functions"
