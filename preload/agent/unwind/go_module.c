@@ -31,6 +31,23 @@ static bool stays(const struct csink_module_info *info)
 	return false;
 }
 
+/* Its code is in one piece, and can be read. */
+static bool has_plain_code(const struct csink_module *module)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < module->nr_phdr && i < MAX_PHDRS; i++) {
+		const ElfW(Phdr) *phdr = &module->phdr[i];
+
+		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X))
+			continue;
+		if (!(phdr->p_flags & PF_R))
+			return false;
+		nr++;
+	}
+	return nr == 1;
+}
+
 /* What may be read from an address on, up to the end of the segment's bytes of the file. */
 static bool readable_at(const struct csink_module *module, uint64_t vaddr, struct csink_go_bytes *bytes)
 {
@@ -122,7 +139,7 @@ void csink_go_module_find(struct csink_module_info *info)
 {
 	int fd;
 
-	if (!stays(info))
+	if (!stays(info) || !has_plain_code(&info->module))
 		return;
 	fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, info->is_program ? "/proc/self/exe" : info->path,
 				O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
