@@ -8,10 +8,10 @@ package main
 // static volatile uint64_t sum;
 // static double used(void) { struct timespec now; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); return now.tv_sec + now.tv_nsec / 1e9; }
 // static __attribute__((noinline)) int c_deep(int depth, double until) {
-//	if (depth > 1) return c_deep(depth - 1, until) + 1;
+//	volatile int below = depth > 1 ? c_deep(depth - 1, until) + 1 : 0; // a call, not a loop
 //	while (used() < until)
 //		for (int i = 0; i < 1000000; i++) sum += i;
-//	return 0;
+//	return below;
 // }
 // static int c_main(int depth, double seconds) { return c_deep(depth, seconds); }
 import "C"
