@@ -44,7 +44,7 @@ for name in logged:
     unnamed = name == 'm32'
     got = shown[name] + (shown['[anon]'] if unnamed else 0)
     if not 0.95 * logged[name] <= got <= 1.05 * logged[name] + 4e6 * nr[name] + stolen:
-        print(name, 'has', got / 1e6, 'ms of', logged[name] / 1e6)
+        print('short:' if got < logged[name] else 'more:', name, 'has', got / 1e6, 'ms of', logged[name] / 1e6)
     share = parts[name, 'leaf'] / ((parts[name, 'leaf'] + parts[name, 'other']) or 1)
     if not unnamed and not 0.6 < share < 0.9:
         print(name, 'has a share of', share, 'in leaf')
@@ -64,12 +64,19 @@ judge() {
 chain() {
 	chain_name=$1 chain_status=$2
 	shift 2
-	: >log
-	chmod 666 log
-	chain_stolen=$(stolen)
-	"${AS[@]}" countersink -o c.pb.gz -- "$@" >out 2>err
-	is "$? $(cat out)" "$chain_status " "$chain_name: status and output are the program's own"
-	is "$(judge c.pb.gz)" "" "$chain_name: each program has its CPU time, once" || diag "$(cat err)"
+	for chain_try in 1 2 3; do
+		: >log
+		chmod 666 log
+		chain_stolen=$(stolen)
+		"${AS[@]}" countersink -o c.pb.gz -- "$@" >out 2>err
+		chain_ended="$? $(cat out)"
+		chain_wrong=$(judge c.pb.gz)
+		# A launcher without a CPU answers late, once: what is sampled too little every time is lost.
+		{ [ "$chain_ended" = "$chain_status " ] && [ "$chain_wrong" ] && ! grep -qv '^short:' <<<"$chain_wrong"; } || break
+		diag "try $chain_try: $chain_wrong"
+	done
+	is "$chain_ended" "$chain_status " "$chain_name: status and output are the program's own"
+	is "$chain_wrong" "" "$chain_name: each program has its CPU time, once" || diag "$(cat err)"
 }
 AS=()
 
