@@ -234,7 +234,14 @@ static bool is_cleanup(const struct csink_rec_code *code)
 	       !memcmp(code->text, names, sizeof(names));
 }
 
-/* The location of an interpreter's frame; [anon] if the recording lacks its function. 0 without memory. */
+/* In place of what the recording does not describe. 0 without memory. */
+static uint32_t anon_location(struct csink_frames *f)
+{
+	return anon_module(f) ? module_location(f->c, &f->c->modules[anon_module(f) - 1], 0) : 0;
+}
+
+/* The location of an interpreter's frame, or NOT_SHOWN; [anon] if the recording lacks its function. 0 without memory.
+ */
 static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 {
 	const struct csink_rec_code *code =
@@ -247,7 +254,7 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 	if (image != CSINK_RECORDED_NONE)
 		return image_location(f, image, (uint32_t)frame);
 	if (!code)
-		return anon_module(f) ? module_location(f->c, &f->c->modules[anon_module(f) - 1], 0) : 0;
+		return anon_location(f);
 	if (is_cleanup(code))
 		return NOT_SHOWN;
 	function.name = function.system_name = csink_profile_str(p, code->text);
@@ -272,8 +279,9 @@ static uint32_t module_at(struct csink_frames *f, uint32_t index)
 }
 
 /*
- * A frame as recorded. Returns its location; 0 with f->err set; or NOT_SHOWN for a caller that is our library: the
- * first frame of a thread, an interposed call. The program's own stacks are without them.
+ * A frame as recorded. Returns its location; 0 with f->err set; or NOT_SHOWN for a caller that is our library (the
+ * first frame of a thread, an interposed call) and for Python's clean-up code. The program's own stacks are without
+ * them.
  */
 static uint32_t frame_location(struct csink_frames *f, uint64_t frame, uint64_t time_ns)
 {
@@ -324,7 +332,14 @@ static inline uint32_t node_location(struct csink_frames *f, uint32_t index)
 
 uint32_t csink_frames_leaf(struct csink_frames *f, uint64_t address, uint64_t time_ns)
 {
-	return frame_location(f, address | CSINK_FRAME_EXACT, time_ns);
+	uint32_t location = frame_location(f, address | CSINK_FRAME_EXACT, time_ns);
+
+	/* No library writes such a leaf, but a recording may have any. */
+	if (location == NOT_SHOWN) {
+		location = anon_location(f);
+		f->err = location ? f->err : -ENOMEM;
+	}
+	return location;
 }
 
 uint32_t csink_frames_callers(struct csink_frames *f, uint32_t node, uint32_t *callers)

@@ -23,7 +23,7 @@ struct csink_frames {
 int csink_frames_open(struct csink_frames *f, struct collector *c, const struct csink_recorded *rec, int32_t pid);
 void csink_frames_close(struct csink_frames *f);
 
-/** The location of a leaf, at a time of the recording's clock; 0 with f->err set. */
+/** The location of a leaf, at a time of the recording's clock: always one of the profile; 0 with f->err set. */
 uint32_t csink_frames_leaf(struct csink_frames *f, uint64_t address, uint64_t time_ns);
 
 /**

@@ -144,6 +144,30 @@ __attribute__((unused)) static struct csink_rec_cell *record_cell(struct record 
 	return cell;
 }
 
+/* A function of an interpreter. The table has nr bytes; NULL: all are 0. */
+__attribute__((unused)) static struct csink_rec_code *record_code(struct record *r, uint16_t kind, const char *name,
+								  const char *file, const void *table, uint32_t nr)
+{
+	size_t nr_names = strlen(name) + strlen(file) + 2;
+	struct csink_rec_code *code = record_entry(r, CSINK_ENTRY_CODE, kind, sizeof(*code) + nr_names + nr);
+
+	code->first_line = 1;
+	code->nr_names = nr_names;
+	code->nr_table = nr;
+	strcpy(code->text, name);
+	strcpy(code->text + strlen(name) + 1, file);
+	if (table)
+		memcpy(code->text + nr_names, table, nr);
+	return code;
+}
+
+/* The frame of a position in it. */
+__attribute__((unused)) static uint64_t record_code_frame(const struct record *r, const struct csink_rec_code *code,
+							  uint32_t position)
+{
+	return CSINK_FRAME_CODE | (uint64_t)record_ref(r, code) << 32 | position;
+}
+
 __attribute__((unused)) static void record_note(struct record *r, int warning, const char *text)
 {
 	struct csink_rec_note *note = record_entry(r, CSINK_ENTRY_NOTE, warning, sizeof(*note) + strlen(text) + 1);

@@ -143,6 +143,37 @@ static void test_one(void)
 	end_directory();
 }
 
+/* A frame that is not shown among callers, as the leaf of a stack: only a made-up recording has that. */
+static void test_hidden_leaf(void)
+{
+	uint64_t frames[2] = {0x401010}, weight = 10 * MS;
+	struct record r = record_new(8);
+	struct csink_rec_thread *thread;
+	struct csink_rec_code *cleanup;
+	const struct csink_profile_range *stack;
+	struct csink_profile *p;
+	uint32_t nr_bad = 0;
+
+	new_directory();
+	r.header->cpu_end_ns = 20 * MS;
+	thread = record_thread(&r, 100, "prog");
+	cleanup = record_code(&r, CSINK_CODE_PYTHON_LOCATIONS, "__init__", "__init__", NULL, 0);
+	frames[1] = record_code_frame(&r, cleanup, 4);
+	record_row(&r, thread, record_chain(&r, 5000, 2, frames), frames[1], 10, &weight);
+	record_row(&r, thread, NULL, frames[1], 10, &weight);
+	record_write(&r, directory, "100.0.rec");
+	p = collect(NULL);
+	is_num(sum(p, "task-clock", NULL, NULL), 20 * MS, "the time of leaves that are not shown is kept");
+	for (uint32_t i = 0; i < p->nr_stack_ids; i++)
+		nr_bad += p->stack_ids[i] >= p->nr_locations;
+	is_num(nr_bad, 0, "all locations of stacks are in the profile");
+	stack = &p->stacks[p->samples[0].stack];
+	is_num(stack->nr, 2, "the stack has [anon] in place of its leaf, and lacks the caller that is not shown");
+	csink_profile_free(p);
+	free(r.bytes);
+	end_directory();
+}
+
 /* A shell that runs a program by exec, a child by fork, a static program, and one that used the pid again. */
 static void test_tree(void)
 {
@@ -521,6 +552,7 @@ static void test_outside(void)
 int main(void)
 {
 	test_one();
+	test_hidden_leaf();
 	test_outside();
 	test_tree();
 	test_nothing_injected();
