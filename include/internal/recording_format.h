@@ -312,6 +312,8 @@ struct csink_rec_timeline {
 	struct csink_rec_moment moments[];
 };
 
+#define CSINK_CODE_MAX_TABLE (64U * 1024) /* bytes of a function's line table; longer ones are not recorded */
+
 /* A function of an interpreter, as it was at its first sample. aux: enum csink_code_kind. */
 struct csink_rec_code {
 	struct csink_entry head;

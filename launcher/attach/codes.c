@@ -10,9 +10,8 @@
 #include "launcher/base/hash.h"
 
 enum {
-	HEAD_BYTES = 144,      /* of a code object, in which all is that is looked at */
-	OBJECT_BYTES = 32,     /* of a str or bytes: its hash or size */
-	MAX_TABLE = 64 * 1024, /* bytes of a line table; without a longer one, the function has its first line only */
+	HEAD_BYTES = 144,  /* of a code object, in which all is that is looked at */
+	OBJECT_BYTES = 32, /* of a str or bytes: its hash or size */
 	MAX_CODES = 1 << 20,
 	SLOTS = 2 * CSINK_MAX_DEPTH,
 	NEAR_HEADS = 16,
@@ -244,7 +243,7 @@ static bool describe(const struct csink_attach_codes_room *t, const struct head 
 	*to = (struct csink_attach_code){.kind = layout->kind,
 					 .nr_names = (uint16_t)(name + file),
 					 .first_line = half_at(head->object, layout->first_line),
-					 .nr_table = bytes <= MAX_TABLE ? (uint32_t)bytes : 0};
+					 .nr_table = bytes <= CSINK_CODE_MAX_TABLE ? (uint32_t)bytes : 0};
 	to->text = malloc((size_t)to->nr_names + to->nr_table);
 	if (!to->text)
 		return false;

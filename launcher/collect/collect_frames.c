@@ -18,7 +18,8 @@
 #include "launcher/collect/v8_positions.h"
 
 #define CACHE_SLOTS 8192
-#define NOT_SHOWN UINT32_MAX /* in place of a location */
+#define MAX_TABLE_BYTES (1ULL << 30) /* of line tables, which are read anew for each position: seconds */
+#define NOT_SHOWN UINT32_MAX         /* in place of a location */
 
 /* Where frames were found, whatever their time. */
 struct csink_frame_place {
@@ -193,20 +194,42 @@ static const struct csink_script *find_script(struct collector *c, csink_str_t f
 	return &c->scripts[c->nr_scripts - 1].lines;
 }
 
+/* Whether a function's line table may be read once more. */
+static bool may_read_table(struct csink_frames *f, const struct csink_rec_code *code)
+{
+	if (code->nr_table <= MAX_TABLE_BYTES - f->table_bytes) {
+		f->table_bytes += code->nr_table;
+		return true;
+	}
+	if (!f->has_unread_tables)
+		csink_collect_tally(f->c, CSINK_FACT_WARNING,
+				    "a recording has more positions in long line tables than are looked up: "
+				    "lines of some functions are not known");
+	f->has_unread_tables = true;
+	return false;
+}
+
+static int64_t table_line(struct csink_frames *f, const struct csink_rec_code *code, uint32_t position)
+{
+	return may_read_table(f, code) ? csink_code_line(code, position) : 0;
+}
+
 /*
  * JavaScript: the path of the script, the function's first line, and that of the position: the first one if it is not
  * known. False without memory.
  */
-static bool place_script(struct collector *c, const struct csink_rec_code *code, uint32_t position,
+static bool place_script(struct csink_frames *f, const struct csink_rec_code *code, uint32_t position,
 			 struct csink_profile_function *function, int64_t *line)
 {
 	char path[4096];
-	const char *name = csink_profile_text(c->p, function->file);
-	struct csink_v8_source source = csink_v8_source(code, position);
+	const char *name = csink_profile_text(f->c->p, function->file);
+	struct csink_v8_source source = {0};
 	const struct csink_script *script;
 
-	function->file = csink_profile_str(c->p, csink_script_path(name, path, sizeof(path)));
-	script = find_script(c, function->file);
+	if (may_read_table(f, code))
+		source = csink_v8_source(code, position);
+	function->file = csink_profile_str(f->c->p, csink_script_path(name, path, sizeof(path)));
+	script = find_script(f->c, function->file);
 	if (!script)
 		return false;
 	*line = function->start_line = csink_script_line(script, source.start, source.length);
@@ -260,12 +283,13 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 	function.name = function.system_name = csink_profile_str(p, code->text);
 	function.file = csink_profile_str(p, code->text + strlen(code->text) + 1);
 	function.start_line = code->first_line <= INT32_MAX ? code->first_line : 0;
-	line.line = csink_code_line(code, (uint32_t)frame);
-	if (code->head.aux == CSINK_CODE_V8 && !place_script(f->c, code, (uint32_t)frame, &function, &line.line))
+	if (code->head.aux != CSINK_CODE_V8)
+		line.line = table_line(f, code, (uint32_t)frame);
+	else if (!place_script(f, code, (uint32_t)frame, &function, &line.line))
 		return 0;
 	/* The table of a method has no first line of its own: it is the one that its code begins with. */
 	if (code->head.aux == CSINK_CODE_HOTSPOT || code->head.aux == CSINK_CODE_HOTSPOT_20)
-		function.start_line = csink_code_line(code, 0);
+		function.start_line = table_line(f, code, 0);
 	line.function = csink_profile_function_add(p, &function);
 	return line_location(f->c, source_mapping(f->c, function.file), &line);
 }

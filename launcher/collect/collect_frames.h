@@ -15,6 +15,8 @@ struct csink_frames {
 	uint32_t anon;       /* our module of code in no object, + 1 */
 	uint32_t *locations; /* by the recording's node; 0 not looked up yet */
 	struct csink_frame_place *cache;
+	uint64_t table_bytes; /* of line tables, each as often as it was read */
+	bool has_unread_tables;
 	bool leaf_is_evaluator; /* of the latest callers: the first of them replaces the leaf */
 	int err;                /* -ENOMEM from the first failure on */
 };

@@ -192,6 +192,21 @@ static void test_entries(void)
 	test_entry(CSINK_ENTRY_THREAD, 4, 999, 3, "an entry of a type to come is stepped over");
 }
 
+static void test_tables(void)
+{
+	struct record r = record_new(64);
+	struct csink_recorded rec;
+	char why[160];
+
+	record_code(&r, CSINK_CODE_PYTHON_LINES, "f", "f.py", NULL, CSINK_CODE_MAX_TABLE);
+	record_code(&r, CSINK_CODE_PYTHON_LINES, "g", "g.py", NULL, CSINK_CODE_MAX_TABLE + 1);
+	is_num(parse(&r, &rec, why), 0, "a recording with long line tables is read");
+	is_num(rec.nr_codes, 1, "a line table of as many bytes as the library writes is taken");
+	is_num(rec.nr_damaged, 1, "a longer one counts as damage");
+	csink_recorded_free(&rec);
+	free(r.bytes);
+}
+
 /* Nodes that call each other in a ring, and more callers than any stack has. */
 static void test_rings(void)
 {
@@ -255,6 +270,7 @@ int main(void)
 	test_file();
 	test_header();
 	test_entries();
+	test_tables();
 	test_rings();
 	test_fuzz();
 	return done();

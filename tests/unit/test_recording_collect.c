@@ -174,6 +174,43 @@ static void test_hidden_leaf(void)
 	end_directory();
 }
 
+/* Samples at very many positions of a function with a long line table. */
+static void test_long_tables(void)
+{
+	enum { NR = 20000, MAX = CSINK_CODE_MAX_TABLE };
+	static const char text[] = "a recording has more positions in long line tables than are looked up";
+	static const uint16_t kinds[] = {CSINK_CODE_PYTHON_LOCATIONS, CSINK_CODE_V8};
+	uint64_t weight = MS;
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		bool is_v8 = kinds[k] == CSINK_CODE_V8;
+		struct csink_rec_v8_lines lines = {.start = 1, .length = 100, .nr_positions = MAX - sizeof(lines)};
+		struct record r = record_new(600);
+		struct csink_rec_thread *thread;
+		struct csink_rec_code *code;
+		struct csink_profile *p;
+		const char *fact;
+
+		new_directory();
+		r.header->cpu_end_ns = NR * MS;
+		thread = record_thread(&r, 100, "prog");
+		code = record_code(&r, kinds[k], "long", "no.py", NULL, MAX);
+		if (is_v8)
+			memcpy(code->text + code->nr_names, &lines, sizeof(lines));
+		for (uint32_t i = 0; i < NR; i++) {
+			record_row(&r, thread, NULL, record_code_frame(&r, code, 0x10000000 + i), 1, &weight);
+		}
+		record_write(&r, directory, "100.0.rec");
+		p = collect(NULL);
+		ok(self(p, "task-clock", "long") == NR * MS, "kind %d: all positions are their function's", kinds[k]);
+		fact = csink_profile_fact(p, CSINK_FACT_WARNING, 0);
+		ok(fact && strstr(fact, text), "kind %d: lines that were not looked up are reported", kinds[k]);
+		csink_profile_free(p);
+		free(r.bytes);
+		end_directory();
+	}
+}
+
 /* A shell that runs a program by exec, a child by fork, a static program, and one that used the pid again. */
 static void test_tree(void)
 {
@@ -553,6 +590,7 @@ int main(void)
 {
 	test_one();
 	test_hidden_leaf();
+	test_long_tables();
 	test_outside();
 	test_tree();
 	test_nothing_injected();

@@ -8,10 +8,7 @@
 #include "preload/core/private_memory.h"
 #include "preload/core/record/hash_index.h"
 
-enum {
-	MAX_NAMES = 2048,      /* bytes of a function's name and file together */
-	MAX_TABLE = 64 * 1024, /* bytes of a line table; without a longer one, the function has its first line only */
-};
+enum { MAX_NAMES = 2048 }; /* bytes of a function's name and file together */
 
 /* Its first level is allocated when the first interpreter is found. */
 static struct csink_index codes;
@@ -81,7 +78,7 @@ static uint32_t table_bytes(const struct csink_code_source *source)
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(source->more); i++)
 		nr += source->more[i].bytes;
-	return nr <= MAX_TABLE ? (uint32_t)nr : 0;
+	return nr <= CSINK_CODE_MAX_TABLE ? (uint32_t)nr : 0;
 }
 
 static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *walk, uintptr_t address)
