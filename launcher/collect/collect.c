@@ -134,6 +134,16 @@ static void set_times(struct collector *c)
 		c->p->duration_ns = c->outside->wall_ns;
 }
 
+static void note_scripts(struct collector *c)
+{
+	if (c->scripts.nr_left_out)
+		csink_collect_tally(
+			c, CSINK_FACT_WARNING,
+			"%u JavaScript files are not read, since they are too large, alone or together: lines "
+			"of their functions are not known",
+			c->scripts.nr_left_out);
+}
+
 static int collect(struct collector *c, const char *run_dir)
 {
 	int err = run_dir ? csink_collect_list(c, run_dir) : 0;
@@ -161,6 +171,7 @@ static int collect(struct collector *c, const char *run_dir)
 	if (!err) {
 		set_times(c);
 		csink_collect_account(c);
+		note_scripts(c);
 		err = csink_collect_symbols(c);
 	}
 	if (!err)
@@ -186,10 +197,7 @@ static void free_collector(struct collector *c)
 	csink_table_free(&c->location_table);
 	csink_table_free(&c->source_table);
 	csink_table_free(&c->line_table);
-	csink_table_free(&c->script_table);
-	for (uint32_t i = 0; i < c->nr_scripts; i++)
-		csink_script_free(&c->scripts[i].lines);
-	free(c->scripts);
+	csink_scripts_free(&c->scripts);
 	free(c->pseudo);
 	free(c->tallies);
 	free(c->spawned);

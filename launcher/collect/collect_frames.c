@@ -175,25 +175,6 @@ static uint32_t line_location(struct collector *c, uint32_t mapping, const struc
 				  is_line(c->p, id, line), csink_profile_location_add(c->p, mapping, 0, line, 1));
 }
 
-/* The lines of a script's file, read once. NULL without memory. */
-static const struct csink_script *find_script(struct collector *c, csink_str_t file)
-{
-	uint32_t hash = (uint32_t)csink_hash_pair(file, 0);
-	struct csink_slot *slot;
-
-	if (csink_table_room(&c->script_table))
-		return NULL;
-	CSINK_TABLE_PROBE(c->script_table, hash, slot, c->scripts[id - 1].file == file);
-	if (slot->id)
-		return &c->scripts[slot->id - 1].lines;
-	if (CSINK_GROW(c->scripts, c->nr_scripts, c->cap_scripts) ||
-	    csink_script_open(&c->scripts[c->nr_scripts].lines, csink_profile_text(c->p, file)))
-		return NULL;
-	c->scripts[c->nr_scripts].file = file;
-	csink_table_set(&c->script_table, slot, hash, ++c->nr_scripts);
-	return &c->scripts[c->nr_scripts - 1].lines;
-}
-
 /* Whether a function's line table may be read once more. */
 static bool may_read_table(struct csink_frames *f, const struct csink_rec_code *code)
 {
@@ -229,7 +210,7 @@ static bool place_script(struct csink_frames *f, const struct csink_rec_code *co
 	if (may_read_table(f, code))
 		source = csink_v8_source(code, position);
 	function->file = csink_profile_str(f->c->p, csink_script_path(name, path, sizeof(path)));
-	script = find_script(f->c, function->file);
+	script = csink_scripts_find(&f->c->scripts, function->file, csink_profile_text(f->c->p, function->file));
 	if (!script)
 		return false;
 	*line = function->start_line = csink_script_line(script, source.start, source.length);

@@ -62,15 +62,10 @@ struct collector {
 	uint32_t nr_beside;
 	struct module *modules;
 	uint32_t nr_modules, cap_modules;
-	struct csink_table module_table; /* index + 1 by path, root and build-id */
-	struct csink_table source_table; /* mappings that stand for source files */
-	struct csink_table line_table;   /* locations of lines of interpreted functions */
-	struct script {
-		csink_str_t file;
-		struct csink_script lines;
-	} * scripts; /* source files of JavaScript */
-	uint32_t nr_scripts, cap_scripts;
-	struct csink_table script_table;                 /* index + 1 by file */
+	struct csink_table module_table;                 /* index + 1 by path, root and build-id */
+	struct csink_table source_table;                 /* mappings that stand for source files */
+	struct csink_table line_table;                   /* locations of lines of interpreted functions */
+	struct csink_scripts scripts;                    /* source files of JavaScript, by path */
 	struct csink_table location_table;               /* of the profile, by mapping and address */
 	struct csink_rec_event events[CSINK_MAX_EVENTS]; /* of all recordings together: type i + 1 */
 	uint32_t nr_events;

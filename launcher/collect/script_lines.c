@@ -1,4 +1,7 @@
-/* Lines of JavaScript functions: see script_lines.h. Runs in the launcher, on the thread that collects. */
+/*
+ * Lines of JavaScript functions: see script_lines.h. Runs in the launcher, on the thread that collects. Paths come from
+ * a profiled process: many may lead to one file, and that may be none of a script.
+ */
 #include "launcher/collect/script_lines.h"
 
 #include <errno.h>
@@ -6,9 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
+#include "launcher/base/hash.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/search.h"
 
@@ -57,27 +64,6 @@ int csink_script_read(struct csink_script *script, const char *text, size_t byte
 	return 0;
 }
 
-int csink_script_open(struct csink_script *script, const char *path)
-{
-	CSINK_AUTO_FCLOSE FILE *file = *path == '/' ? csink_regular_fopen(path, 0, MAX_SCRIPT_BYTES) : NULL;
-	CSINK_AUTO_FREE char *text = NULL;
-	size_t nr = 0, room = 1 << 16, got;
-
-	*script = (struct csink_script){0};
-	if (!file)
-		return 0;
-	do {
-		char *more = realloc(text, room *= 2);
-
-		if (!more)
-			return -ENOMEM;
-		text = more;
-		got = fread(text + nr, 1, room - nr, file);
-		nr += got;
-	} while (nr == room);
-	return csink_script_read(script, text, nr);
-}
-
 void csink_script_free(struct csink_script *script)
 {
 	free(script->ends);
@@ -120,4 +106,111 @@ const char *csink_script_path(const char *name, char *path, size_t bytes)
 	}
 	path[nr] = 0;
 	return path;
+}
+
+/* ---- files ---- */
+
+/* The text of a file that is open, and is closed. Returns its bytes or -ENOMEM. */
+static int64_t read_text(int fd, uint64_t max_bytes, char **text)
+{
+	CSINK_AUTO_FCLOSE FILE *file = csink_regular_stream(fd, max_bytes);
+	size_t nr = 0, room = 1 << 16, got;
+
+	if (!file)
+		return -ENOMEM;
+	do {
+		char *more = realloc(*text, room *= 2);
+
+		if (!more)
+			return -ENOMEM;
+		*text = more;
+		got = fread(*text + nr, 1, room - nr, file);
+		nr += got;
+	} while (nr == room);
+	return (int64_t)nr;
+}
+
+/* Returns the index + 1; 0 without memory. The file is closed. */
+static uint32_t add_file(struct csink_scripts *scripts, int fd, const struct stat *st)
+{
+	struct csink_script_file file = {.dev = st->st_dev, .ino = st->st_ino};
+	uint64_t left = CSINK_SCRIPTS_MAX_BYTES - CSINK_MIN(scripts->bytes, CSINK_SCRIPTS_MAX_BYTES);
+	CSINK_AUTO_FREE char *text = NULL;
+	int64_t nr = 0;
+	uint32_t id;
+
+	if ((uint64_t)st->st_size > CSINK_MIN(left, MAX_SCRIPT_BYTES)) {
+		scripts->nr_left_out++;
+		close(fd);
+	} else {
+		nr = read_text(fd, CSINK_MIN(left, MAX_SCRIPT_BYTES), &text);
+	}
+	if (nr < 0 || csink_script_read(&file.lines, text, (size_t)nr))
+		return 0;
+	scripts->bytes += (uint64_t)nr + file.lines.nr_ends * sizeof(*file.lines.ends);
+	id = CSINK_APPEND(scripts->files, scripts->nr_files, scripts->cap_files, file);
+	if (!id)
+		csink_script_free(&file.lines);
+	return id;
+}
+
+/* The file at a path: its index + 1 in @file; 0: it cannot be read. Returns 0 or -ENOMEM. */
+static int find_file(struct csink_scripts *scripts, const char *path, uint32_t *file)
+{
+	int fd = *path == '/' ? csink_regular_open(path, 0, CSINK_REGULAR_ANY) : -1;
+	struct csink_slot *slot;
+	uint32_t hash;
+	struct stat st;
+
+	*file = 0;
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) || csink_table_room(&scripts->file_table)) {
+		close(fd);
+		return -ENOMEM;
+	}
+	hash = (uint32_t)csink_hash_pair(st.st_dev, st.st_ino);
+	CSINK_TABLE_PROBE(scripts->file_table, hash, slot,
+			  scripts->files[id - 1].dev == st.st_dev && scripts->files[id - 1].ino == st.st_ino);
+	if (slot->id) {
+		*file = slot->id;
+		close(fd);
+		return 0;
+	}
+	*file = add_file(scripts, fd, &st);
+	if (!*file)
+		return -ENOMEM;
+	csink_table_set(&scripts->file_table, slot, hash, *file);
+	return 0;
+}
+
+static uint32_t add_name(struct csink_scripts *scripts, uint32_t name, const char *path)
+{
+	struct csink_script_name to = {.name = name};
+
+	if (find_file(scripts, path, &to.file))
+		return 0;
+	return CSINK_APPEND(scripts->names, scripts->nr_names, scripts->cap_names, to);
+}
+
+const struct csink_script *csink_scripts_find(struct csink_scripts *scripts, uint32_t name, const char *path)
+{
+	static const struct csink_script none;
+	uint32_t at = CSINK_TABLE_INTERN(scripts->name_table, csink_hash_number(name),
+					 scripts->names[id - 1].name == name, add_name(scripts, name, path));
+
+	if (!at)
+		return NULL;
+	return scripts->names[at - 1].file ? &scripts->files[scripts->names[at - 1].file - 1].lines : &none;
+}
+
+void csink_scripts_free(struct csink_scripts *scripts)
+{
+	for (uint32_t i = 0; i < scripts->nr_files; i++)
+		csink_script_free(&scripts->files[i].lines);
+	free(scripts->files);
+	free(scripts->names);
+	csink_table_free(&scripts->file_table);
+	csink_table_free(&scripts->name_table);
+	*scripts = (struct csink_scripts){0};
 }

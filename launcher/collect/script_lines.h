@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/base/table.h"
+
 /* Where the lines of one file end. All zero: nothing was read. */
 struct csink_script {
 	uint32_t *ends; /* code units before the end of each line but the last */
@@ -22,8 +24,6 @@ struct csink_script {
  */
 int csink_script_read(struct csink_script *script, const char *text, size_t bytes);
 
-/** The same of a file; where it cannot be read, there are no lines. Returns 0 or -ENOMEM. Context: thread. */
-int csink_script_open(struct csink_script *script, const char *path);
 void csink_script_free(struct csink_script *script);
 
 /**
@@ -38,5 +38,30 @@ int64_t csink_script_line(const struct csink_script *script, uint32_t at, uint32
  * Context: any.
  */
 const char *csink_script_path(const char *name, char *path, size_t bytes);
+
+#define CSINK_SCRIPTS_MAX_BYTES (256UL << 20) /* of the texts of all files, and of what is kept of them */
+
+/* Files of scripts, each read once, whatever paths lead to it. All zero: none yet. */
+struct csink_scripts {
+	struct csink_script_file {
+		uint64_t dev, ino;
+		struct csink_script lines;
+	} * files;
+	struct csink_script_name {
+		uint32_t name, file; /* file: index + 1; 0: none that can be read */
+	} * names;
+	uint32_t nr_files, cap_files, nr_names, cap_names;
+	struct csink_table file_table, name_table; /* index + 1 */
+	uint64_t bytes;
+	uint32_t nr_left_out; /* files that were not read since there are too many, or too large ones */
+};
+
+/**
+ * The lines of a script's file; where it cannot be read, there are none.
+ * @name  a number that is the path's alone
+ * Returns NULL without memory. Valid until the next call. Context: thread.
+ */
+const struct csink_script *csink_scripts_find(struct csink_scripts *scripts, uint32_t name, const char *path);
+void csink_scripts_free(struct csink_scripts *scripts);
 
 #endif

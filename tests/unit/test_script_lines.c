@@ -2,7 +2,11 @@
  */
 #include "launcher/collect/script_lines.h"
 
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "tests/unit/tap.h"
@@ -76,23 +80,76 @@ static void paths(void)
 	   "other URLs stay");
 }
 
+static char directory[] = "/tmp/csink-scripts.XXXXXX";
+
+/* The path of a file, or of one that is made with this text, and as many bytes (0: of its text). */
+static const char *path_of(const char *name, const char *text, off_t bytes)
+{
+	static char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = text ? fopen(path, "w") : NULL;
+	if (text && (!file || fputs(text, file) < 0 || fclose(file) || (bytes && truncate(path, bytes))))
+		exit(1);
+	return path;
+}
+
 static void files(void)
 {
-	struct csink_script script;
+	struct csink_scripts scripts = {0};
+	const struct csink_script *script = csink_scripts_find(&scripts, 1, "/nowhere/none.js");
 
-	ok(csink_script_open(&script, "/nowhere/none.js") == 0 && csink_script_line(&script, 1, 2) == 0,
-	   "a file that cannot be read gives no lines");
-	csink_script_free(&script);
-	ok(csink_script_open(&script, "relative.js") == 0 && script.length == 0, "a relative path is not read");
-	csink_script_free(&script);
+	ok(script && csink_script_line(script, 1, 2) == 0, "a file that cannot be read gives no lines");
+	script = csink_scripts_find(&scripts, 2, "relative.js");
+	ok(script && script->length == 0, "a relative path is not read");
+	path_of("one.js", "a\nb", 0);
+	if (link(path_of("one.js", NULL, 0), "link.js"))
+		exit(1);
+	script = csink_scripts_find(&scripts, 3, path_of("one.js", NULL, 0));
+	ok(script && csink_script_line(script, 2, 3) == 2, "a file is read");
+	script = csink_scripts_find(&scripts, 4, path_of("././/one.js", NULL, 0));
+	ok(script && csink_script_line(script, 2, 3) == 2, "it has other paths");
+	script = csink_scripts_find(&scripts, 5, path_of("link.js", NULL, 0));
+	ok(script && csink_script_line(script, 2, 3) == 2, "it has other names");
+	is_num(scripts.nr_files, 1, "it is read once");
+	unlink(path_of("one.js", NULL, 0));
+	unlink(path_of("link.js", NULL, 0));
+	script = csink_scripts_find(&scripts, 3, "/nowhere/none.js");
+	ok(script && csink_script_line(script, 2, 3) == 2, "a path is opened once");
+	csink_scripts_free(&scripts);
+}
+
+/* Files as large as are read at all: only some of them are read. */
+static void large_files(void)
+{
+	enum { NR = 5, EACH = 64 << 20 };
+	struct csink_scripts scripts = {0};
+	bool is_found = true;
+	char name[16];
+
+	for (uint32_t i = 0; i < NR; i++) {
+		snprintf(name, sizeof(name), "%u.js", i);
+		is_found &= csink_scripts_find(&scripts, i + 1, path_of(name, "a\n", EACH)) != NULL;
+	}
+	ok(is_found && scripts.bytes <= CSINK_SCRIPTS_MAX_BYTES, "all files together are read up to the limit");
+	is_num(scripts.nr_left_out, NR - 3, "files that were not read are counted");
+	for (uint32_t i = 0; i < NR; i++) {
+		snprintf(name, sizeof(name), "%u.js", i);
+		unlink(path_of(name, NULL, 0));
+	}
+	csink_scripts_free(&scripts);
 }
 
 int main(void)
 {
+	if (!mkdtemp(directory) || chdir(directory))
+		return 1;
 	ends_of_lines();
 	characters();
 	other_sources();
 	paths();
 	files();
-	return done();
+	large_files();
+	return chdir("/") | rmdir(directory) | done();
 }
