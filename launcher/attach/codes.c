@@ -12,6 +12,7 @@
 enum {
 	HEAD_BYTES = 144,  /* of a code object, in which all is that is looked at */
 	OBJECT_BYTES = 32, /* of a str or bytes: its hash or size */
+	NAME_BYTES = 40,   /* of a str: where its text is, too */
 	MAX_CODES = 1 << 20,
 	SLOTS = 2 * CSINK_MAX_DEPTH,
 	NEAR_HEADS = 16,
@@ -26,15 +27,17 @@ struct head {
 	uint32_t id;
 	char object[HEAD_BYTES];
 	/* To 3.11: what identifies it besides. */
-	char name[OBJECT_BYTES], file[OBJECT_BYTES], table[TABLE_BYTES];
+	char name[NAME_BYTES], file[OBJECT_BYTES], table[TABLE_BYTES];
 	uint64_t table_last;
+	char text[CSINK_PYTHON_NAME_SEEN]; /* of a name that has no hash yet */
+	uint64_t text_last;
 	uint32_t file_of; /* index of the head that has its file */
 };
 
 struct csink_attach_codes_room {
 	const struct csink_python_stack *stack;
 	struct head heads[CSINK_MAX_DEPTH];
-	struct csink_remote_piece pieces[3 * CSINK_MAX_DEPTH];
+	struct csink_remote_piece pieces[4 * CSINK_MAX_DEPTH];
 	uint32_t nr_heads, nr_pieces;
 	uint16_t slots[SLOTS]; /* by address: index in heads, + 1 */
 	uint16_t head_of[CSINK_MAX_DEPTH];
@@ -131,14 +134,30 @@ static void add_content(struct csink_attach_codes_room *t, uint32_t table_bytes)
 		if (has_version(t, head))
 			continue;
 		head->file_of = file_of(t, i);
-		add_piece(t, word_at(head->object, layout->name), head->name, OBJECT_BYTES);
+		add_piece(t, word_at(head->object, layout->name), head->name, NAME_BYTES);
 		if (head->file_of == i)
 			add_piece(t, word_at(head->object, layout->file), head->file, OBJECT_BYTES);
 		add_piece(t, word_at(head->object, layout->table), head->table, table_bytes);
 	}
 }
 
-/* The rest of what identifies a line table: @have bytes of its object have been copied. */
+/* The text of a name that has no hash. Word by word at its end: nothing outside of the object is read. */
+static void add_text(struct csink_attach_codes_room *t, struct head *head)
+{
+	uint64_t bytes = word_at(head->name, CSINK_PYTHON_VAR_SIZE);
+	uint64_t text = word_at(head->object, layout_of(t)->name);
+
+	memset(head->text, 0, sizeof(head->text));
+	head->text_last = 0;
+	if (csink_python_has_hash(word_at(head->name, CSINK_PYTHON_STR_HASH)))
+		return;
+	text += csink_python_text(layout_of(t), half_at(head->name, CSINK_PYTHON_STR_STATE), &bytes);
+	add_piece(t, text, head->text, CSINK_MIN(bytes, sizeof(head->text)));
+	if (bytes > sizeof(head->text))
+		add_piece(t, text + bytes - sizeof(head->text_last), &head->text_last, sizeof(head->text_last));
+}
+
+/* The rest of what identifies a code object: @have bytes of its line table's object have been copied. */
 static void add_tables(struct csink_attach_codes_room *t, uint32_t have)
 {
 	for (uint32_t i = 0; i < t->nr_heads; i++) {
@@ -153,6 +172,7 @@ static void add_tables(struct csink_attach_codes_room *t, uint32_t have)
 			add_piece(t, at, head->table + CSINK_PYTHON_BYTES_TEXT, seen);
 		memset(head->table + CSINK_PYTHON_BYTES_TEXT + seen, 0, TABLE_BYTES - CSINK_PYTHON_BYTES_TEXT - seen);
 		head->table_last = 0;
+		add_text(t, head);
 		if (bytes > seen && bytes <= UINT32_MAX)
 			add_piece(t, at + bytes - sizeof(head->table_last), &head->table_last,
 				  sizeof(head->table_last));
@@ -190,6 +210,9 @@ static void identify(const struct csink_attach_codes_room *t, struct head *head,
 				    (layout->version ? half_at(head->object, layout->version) : 0));
 	if (!has_version(t, head)) {
 		csink_hash_word(&h, word_at(head->name, CSINK_PYTHON_STR_HASH));
+		csink_hash_word(&h, word_at(head->name, CSINK_PYTHON_VAR_SIZE));
+		csink_hash_word(&h, csink_hash_bytes(head->text, sizeof(head->text)));
+		csink_hash_word(&h, head->text_last);
 		csink_hash_word(&h, word_at(t->heads[head->file_of].file, CSINK_PYTHON_STR_HASH));
 		for (uint32_t at = CSINK_PYTHON_VAR_SIZE; at < TABLE_BYTES; at += 8)
 			csink_hash_word(&h, at == CSINK_PYTHON_VAR_SIZE + 8 ? 0 : word_at(head->table, at));

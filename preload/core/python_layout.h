@@ -57,8 +57,9 @@ enum {
 	CSINK_PYTHON_NEAR = 1024,      /* between local variables of the evaluator */
 	CSINK_PYTHON_MAX_CHAIN = 2048, /* links in a row that are followed: frames of a group, groups */
 	CSINK_PYTHON_MAX_TEXT = 1000,  /* bytes of a name or a file that are kept, with a NUL */
-	CSINK_PYTHON_TABLE_SEEN =
-		64, /* bytes at the beginning of a line table that identify its function, with the last word */
+	/* Bytes at the beginning that identify, with the last word: of a line table, of a name without a hash. */
+	CSINK_PYTHON_TABLE_SEEN = 64,
+	CSINK_PYTHON_NAME_SEEN = 64,
 };
 
 /* An object that is a CPython. */
@@ -123,6 +124,19 @@ bool csink_python_layout_take(const uint64_t *words, struct csink_python_layout 
 /** The same as a layout that stays; NULL: also if there are already 4 other layouts in this process. One thread at a
  * time. */
 const struct csink_python_layout *csink_python_layout_read(const uint64_t *words);
+
+/** A str's hash is taken when it is first asked for: 3.11's qualified names of nested functions, for one, have none. */
+static inline bool csink_python_has_hash(uint64_t hash)
+{
+	return hash != UINT64_MAX;
+}
+
+/** Where the text of a str is, from its state; *bytes: of its length (characters), becomes bytes. */
+static inline uint16_t csink_python_text(const struct csink_python_layout *layout, uint32_t state, uint64_t *bytes)
+{
+	*bytes *= state >> 2 & 7;
+	return state & CSINK_PYTHON_STR_ASCII ? layout->ascii : layout->compact;
+}
 
 /** The object that a frame's word refers to: from 3.14 on its lowest bits say who owns the reference. */
 static inline uint64_t csink_python_untag(uint64_t word)

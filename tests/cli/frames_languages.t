@@ -36,6 +36,10 @@ while read -r python version; do
 	is "$?:$(cat out)" 0: "CPython $version ($python): a program that evaluates functions has its output and status"
 	like "$(python3 -B "$FRAMES/made.py" judge made.pb.gz)" '^(1[0-9][0-9]|200) functions, [0-9]+ samples, 0 wrong$' \
 		"CPython $version ($python): functions that are evaluated at reused addresses have their own names, files and lines"
+	case $version in 3.[67]) continue ;; esac # code objects cannot be copied under another name
+	countersink -q -F 5000 -o made.pb.gz -- "$python" "$FRAMES/made.py" nested 100 >out 2>&1
+	like "$(python3 -B "$FRAMES/made.py" judge made.pb.gz)" '^(9[5-9]|100) nested functions$' \
+		"CPython $version ($python): nested functions, alike but for their names, are told apart at reused addresses"
 done <pythons
 
 # ---- one language
@@ -151,6 +155,38 @@ blocks() { # FUNCTION...: those that block
 		"$name, --off-cpu: a phase that the program begins has the time that it waits for a child"
 }
 
+# Two modules in a directory with a long name, whose code outside of subs is alike.
+long_paths() {
+	long=$(printf '%080d' 0)
+	mkdir -p "$long"
+	for module in One Two; do
+		printf 'package %s;\nsub go { for my $n (1 .. 300000) { my $m = $n %% 7; eval { $m += $n %% 5; $m += $n %% 3; }; } }\n1;\n' $module >"$long/$module.pm"
+	done
+	countersink -q -F 2000 -o long.pb.gz -- perl -I "$PWD/$long" -e 'use One; use Two; One::go(); Two::go();' >out 2>&1
+	is "$?:$(cat out)" 0: "Perl: a program with files in a long directory has its output and status"
+	countersink report --all long.pb.gz >out 2>&1
+	like "$(cat out)" ' One\.pm +\(eval\)$' "Perl: (eval) of the first module has its file"
+	like "$(cat out)" ' Two\.pm +\(eval\)$' "Perl: (eval) of another module whose path begins alike has its own"
+}
+
+# Deeper than what is followed of a delegation: stacks that end early rather than some of the middle missing.
+delegation() {
+	cat >delegate.php <<-'END'
+		<?php
+		function busy() { $r = 0; for ($i = 0; $i < 30000; $i++) $r += $i % 7; return $r; }
+		function gen($n) { if ($n > 0) { yield from gen($n - 1); } else { for ($k = 0; $k < 300; $k++) { busy(); yield $k; } } }
+		function outermost($n) { $s = 0; foreach (gen($n) as $v) $s += $v; return $s; }
+		outermost((int)$argv[1]);
+	END
+	countersink -q -F 2000 -o some.pb.gz -- php delegate.php 50 >out 2>&1
+	unlike "$(countersink report some.pb.gz 2>&1)" 'end where memory holds no frame' "PHP: a delegation of 50 generators: no stack ends early"
+	is "$(countersink export -f folded some.pb.gz | awk '/;busy[ ;]/ { nr = gsub(/;gen/, ""); if (nr != 51) wrong++ } END { print wrong + 0 }')" 0 \
+		"PHP: each of the 50 generators is in each stack"
+	countersink -q -F 2000 -o many.pb.gz -- php delegate.php 100 >out 2>&1
+	like "$(countersink report many.pb.gz 2>&1)" '^  lost +[0-9]+ stacks that end where memory holds no frame' \
+		"PHP: of a delegation of 100 generators stacks end early, and the report says so"
+}
+
 made() {
 	countersink -q -F 2000 -o made.pb.gz -- "$command" "$FRAMES/jobs.$ending" made 1000 >out 2>&1
 	is "$?:$(cat out)" 0: "$name: a program that evaluates functions has its output and status"
@@ -177,6 +213,7 @@ language() {
 if [ "$(php -r 'echo PHP_MAJOR_VERSION . "." . PHP_MINOR_VERSION . PHP_ZTS . class_exists("FFI") . function_exists("pcntl_fork");' 2>/dev/null)" = 8.2011 ]; then
 	language PHP php php 3000 '' 3 6 execute_ex
 	blocks sleeps waits reads
+	delegation
 	if [ "$(php -r 'echo ini_get("pcre.jit");')" = 1 ]; then
 		cat >pattern.php <<-'END'
 			<?php
@@ -195,6 +232,7 @@ fi
 if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" = '36 define' ]; then
 	language Perl perl pl 900 main:: 6 8 Perl_runops_standard
 	blocks sleeps waits reads locks
+	long_paths
 	perl -e 'print "sub f$_ { return \$_[0] + $_ }\n" for 1 .. 20000' >large.pl
 	countersink -q -F 5000 -o large.pb.gz -- perl large.pl >out 2>&1
 	countersink export -f folded large.pb.gz >out

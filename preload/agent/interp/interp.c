@@ -131,9 +131,9 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 			continue;
 		to.is_for_good = is_for_good(module->link_map);
 		if (!keep(&to))
-			csink_recording_note_text(
-				rec, writer,
-				"frames of a further interpreter are not read: only the first 4 in a process");
+			csink_recording_note_text(rec, writer,
+						  "frames of a further interpreter are not read: only of the first 4 "
+						  "that a process loads");
 	}
 }
 
@@ -392,8 +392,10 @@ static void pair_by_count(struct csink_interp_walk *from, const struct csink_wal
 	uint64_t *calls = from->room->merged;
 	int32_t nr = (int32_t)find_calls(from, walk, uc, calls), call = is_cut ? 0 : nr - (int32_t)from->nr_groups;
 
+	/* One more: C code may have linked a frame itself. Where there are several, something was read wrong. */
+	from->is_broken |= call < -1;
 	for (uint32_t group = 0; group < from->nr_groups; group++, call++) {
-		/* More groups than calls: C code links frames itself. These groups join the innermost call. */
+		/* More groups than calls: those without one join the innermost call. */
 		int32_t at = CSINK_MAX(call, 0);
 
 		from->room->groups[group].record = at < nr ? calls[at] : UINTPTR_MAX;

@@ -67,7 +67,7 @@ enum {
 	MAX_CONTEXTS = 4096,
 	MAX_UNFINISHED = 16, /* newest contexts that may be left out: the frames of others can be read */
 	MAX_TEXT = 500,
-	HASHED_TEXT = 64, /* bytes of a file's name that identify it, beside its length */
+	HASHED_TEXT = 1024, /* bytes of a file's name that identify it: all that is kept of it */
 };
 
 enum { DATA_CURRENT, DATA_KEY };

@@ -269,7 +269,7 @@ static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uintptr_
  */
 static bool take_delegates(struct csink_interp_walk *walk, uintptr_t placeholder)
 {
-	uint64_t at = placeholder - GENERATOR_PLACEHOLDER, parent, object, frame, function;
+	uint64_t at = placeholder - GENERATOR_PLACEHOLDER, parent = 0, object, frame, function;
 	uintptr_t chain[MAX_DELEGATES];
 	uint32_t nr = 0;
 	bool is_user;
@@ -277,10 +277,13 @@ static bool take_delegates(struct csink_interp_walk *walk, uintptr_t placeholder
 	if (!csink_interp_load(walk, placeholder + FRAME_OBJECT, &object) || object != at)
 		return true; /* another frame without a function, of which nothing is shown */
 	/* The outermost parent is the generator that runs. */
-	while (nr < MAX_DELEGATES && csink_interp_load(walk, at + GENERATOR_PARENT, &parent) && parent) {
+	while (csink_interp_load(walk, at + GENERATOR_PARENT, &parent) && parent && nr < MAX_DELEGATES) {
 		chain[nr++] = at;
 		at = parent;
 	}
+	/* Of more, those next to the one that runs are not in the chain. */
+	if (nr == MAX_DELEGATES && parent)
+		return false;
 	while (nr-- > 0) {
 		if (!csink_interp_load(walk, chain[nr] + GENERATOR_FRAME, &frame) ||
 		    !csink_interp_load(walk, frame + FRAME_FUNCTION, &function) ||
@@ -293,22 +296,29 @@ static bool take_delegates(struct csink_interp_walk *walk, uintptr_t placeholder
 static void walk_php(struct csink_interp_walk *walk)
 {
 	uint64_t frame, function, flags, previous;
+	bool is_rooted = true;
 
 	/* The globals are the process's, which may have other threads. */
 	if (!csink_interp_may_run(walk) ||
 	    !csink_interp_load(walk, walk->interpreter->data[DATA_GLOBALS] + GLOBALS_NEWEST, &frame))
 		return;
-	for (uint32_t nr = 0; frame && nr < MAX_FRAMES; nr++, frame = previous) {
+	for (uint32_t nr = 0; frame; nr++, frame = previous) {
 		bool is_user = false;
 
-		if (!csink_interp_load(walk, frame + FRAME_FUNCTION, &function) ||
+		if (nr == MAX_FRAMES || !csink_interp_load(walk, frame + FRAME_FUNCTION, &function) ||
 		    !csink_interp_load(walk, frame + FRAME_FLAGS, &flags) ||
 		    !csink_interp_load(walk, frame + FRAME_PREVIOUS, &previous) ||
-		    !(function ? take_frame(walk, frame, function, &is_user) : take_delegates(walk, frame)))
+		    !(function ? take_frame(walk, frame, function, &is_user) : take_delegates(walk, frame))) {
+			is_rooted = false;
 			break;
+		}
+		if (function)
+			is_rooted = flags & CALL_TOP;
 		if (is_user && flags & CALL_TOP)
 			csink_interp_group(walk, 0);
 	}
+	/* The outermost frame begins a call, unless the chain broke off: a generator's is linked while it runs. */
+	walk->is_broken |= !is_rooted;
 	/* Frames whose outer end is missing: they are below all others. */
 	csink_interp_group(walk, 0);
 }

@@ -210,14 +210,29 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* A name's hash, or, as long as nobody has asked for it, one of its text. Whole words lie within its object. */
+static uint64_t hash_of(const struct csink_python_layout *layout, uintptr_t name)
+{
+	uint64_t bytes, last, h = csink_load_known(name + CSINK_PYTHON_STR_HASH);
+	uintptr_t text;
+
+	if (CSINK_LIKELY(csink_python_has_hash(h)))
+		return h;
+	bytes = csink_load_known(name + CSINK_PYTHON_VAR_SIZE);
+	text = name + csink_python_text(layout, (uint32_t)csink_load_known(name + CSINK_PYTHON_STR_STATE), &bytes);
+	for (uint64_t at = 0; at + 8 <= CSINK_MIN(bytes, (uint64_t)CSINK_PYTHON_NAME_SEEN); at += 8)
+		h += mix(csink_load_known(text + at) + at, bytes);
+	/* In a shorter text some of the last eight bytes belong to its object's head, and are shifted out. */
+	last = csink_load_known(text + bytes - 8);
+	return h + mix(bytes < 8 ? last >> 8 * (8 - bytes) % 64 : last, bytes);
+}
+
 /* Before 3.12 code objects have no number, and their addresses are reused at once: the content identifies them. */
-static uint64_t mix_content(uintptr_t name, uintptr_t file, uintptr_t table)
+static uint64_t mix_content(const struct csink_python_layout *layout, uintptr_t name, uintptr_t file, uintptr_t table)
 {
 	uint64_t bytes = csink_load_known(table + CSINK_PYTHON_VAR_SIZE);
 	uintptr_t text = table + CSINK_PYTHON_BYTES_TEXT;
-	uint64_t h = mix(csink_load_known(name + CSINK_PYTHON_STR_HASH),
-			 csink_load_known(file + CSINK_PYTHON_STR_HASH)),
-		 last;
+	uint64_t h = mix(hash_of(layout, name), csink_load_known(file + CSINK_PYTHON_STR_HASH)), last;
 	uint32_t at = 0, end = (uint32_t)CSINK_MIN(bytes, (uint64_t)CSINK_PYTHON_TABLE_SEEN);
 
 	for (; at + 16 <= end; at += 16)
@@ -240,7 +255,7 @@ static inline uint64_t identity_of(const struct csink_interp_walk *walk, const s
 	uint64_t h =
 		mix(code, name) + mix(file + 1, table) + mix(first_line << 32 | version, walk->interpreter->module);
 
-	return version ? h : h + mix_content(name, file, table);
+	return version ? h : h + mix_content(layout, name, file, table);
 }
 
 static bool can_read(struct csink_interp_walk *walk, uintptr_t at, uintptr_t bytes)
@@ -248,6 +263,24 @@ static bool can_read(struct csink_interp_walk *walk, uintptr_t at, uintptr_t byt
 	uint64_t word;
 
 	return csink_interp_load(walk, at, &word) && csink_interp_load(walk, at + bytes - 8, &word);
+}
+
+/* All that hash_of() reads of a str. */
+static bool can_read_name(struct csink_interp_walk *walk, uintptr_t name)
+{
+	uint64_t bytes, hash, state;
+	uintptr_t text;
+
+	if (!csink_interp_load(walk, name + CSINK_PYTHON_VAR_SIZE, &bytes) ||
+	    !csink_interp_load(walk, name + CSINK_PYTHON_STR_HASH, &hash))
+		return false;
+	if (csink_python_has_hash(hash))
+		return true;
+	if (!csink_interp_load(walk, name + CSINK_PYTHON_STR_STATE, &state))
+		return false;
+	text = name + csink_python_text(layout_of(walk), (uint32_t)state, &bytes);
+	return can_read(walk, text - 8, 8 + CSINK_MIN(bytes, (uint64_t)CSINK_PYTHON_NAME_SEEN)) &&
+	       can_read(walk, text - 8, 8 + bytes);
 }
 
 /* A code object that may be none: the newest frame may be on its way in or out. A live one keeps what it refers to. */
@@ -264,7 +297,7 @@ static bool is_code(struct csink_interp_walk *walk, uintptr_t code)
 	if (!walk->is_unsure)
 		return true;
 	table = csink_load_known(code + layout->table);
-	return can_read(walk, csink_load_known(code + layout->name), CSINK_PYTHON_STR_STATE) &&
+	return can_read_name(walk, csink_load_known(code + layout->name)) &&
 	       can_read(walk, csink_load_known(code + layout->file), CSINK_PYTHON_STR_STATE) &&
 	       csink_interp_load(walk, table + CSINK_PYTHON_VAR_SIZE, &bytes) &&
 	       can_read(walk, table, CSINK_PYTHON_BYTES_TEXT + CSINK_MIN(bytes, (uintptr_t)CSINK_PYTHON_TABLE_SEEN)) &&
@@ -333,8 +366,10 @@ static __attribute__((noinline)) void take_frames(struct csink_interp_walk *walk
 			return;
 		if (CSINK_LIKELY(walk->is_settled))
 			frame = csink_load_known(frame + previous);
-		else if (!csink_interp_load(walk, frame + previous, &frame))
+		else if (!csink_interp_load(walk, frame + previous, &frame)) {
+			walk->is_broken = true;
 			return;
+		}
 	}
 }
 
