@@ -287,10 +287,10 @@ bench-recording: all ## measure what a recording takes: ten minutes of python3 a
 
 # STRESS_SECONDS to shorten or deepen.
 .PHONY: stress-frames bench-frames
-stress-frames: all ## sample Python, PHP, Perl, Ruby and node at 20 kHz in four processes (STRESS_SECONDS, LANGUAGES, PYTHONS, NODES)
+stress-frames: all ## sample Python, PHP, Perl, Ruby, node, Java and Go at 20 kHz in four processes (STRESS_SECONDS, LANGUAGES, PYTHONS, NODES)
 	@BUILD=$(CURDIR)/$(B) tests/frames/stress
 
-bench-frames: all $(B)/tests/targets/handler_shim.so ## what frames of Python, PHP, Perl, Ruby and node cost in the handler (BENCH_ROUNDS, LANGUAGES, PYTHONS)
+bench-frames: all $(B)/tests/targets/handler_shim.so ## what frames of Python, PHP, Perl, Ruby, node and Go cost in the handler (BENCH_ROUNDS, LANGUAGES, PYTHONS)
 	@BUILD=$(CURDIR)/$(B) tests/bench/frames_languages
 
 .PHONY: stress

@@ -56,6 +56,19 @@ else
 	skip "go itself: calls are those of its code, and stacks are whole" "go is not injected here: it is static"
 fi
 
+# Stripped, in a program of another language, whose stack is below that of Go.
+if build libwork.so library -buildmode=c-shared -ldflags='-s -w'; then
+	countersink -F 1000 -o lib.pb.gz -- python3 -c "import ctypes; print(ctypes.CDLL('$PWD/libwork.so').Work(5))" >out 2>err </dev/null
+	is "$?:$(cat out)" "0:10" "a library by Go in Python: output and status are as without countersink"
+	countersink export -f folded -e samples lib.pb.gz | grep ';main\.deep' >stacks
+	calls='main\.deep;main\.deep;main\.deep;main\.deep;main\.deep;main\.deep'
+	like "$(grep -c "^python3[^;]*;.*_start;.*;<module>;.*;Work;.*;main\.Work;$calls" stacks):$(grep -c "runtime\.goexit;main\.Work\.func1;$calls" stacks)" \
+		'^[1-9][0-9]*:[1-9]' "it is called by Python, and by a goroutine of its own"
+	is "$(grep -vE 'python3[^;]*;.*_start;|runtime\.goexit;' stacks)" "" "no stack ends before that"
+else
+	skip "a library by Go in Python" "go builds none here"
+fi
+
 countersink attach -F 1000 -o async.pb.gz -- ./work 1 16 >out 2>err </dev/null
 is "$?:$(cat out)" "0:done" "attach: output and status are as without countersink"
 calls "attach: calls are those of its code, and stacks are whole" ./work outside
