@@ -1,0 +1,20 @@
+#!/bin/sh
+# Stacks of a program that is laid out as those of Go are, also of versions that are not installed here: from the thread's stack to
+# the goroutine's, as the runtime goes there up to Go 1.20 and since 1.21, and where it has moved the goroutine's stack meanwhile.
+. "$(dirname "$0")/lib.sh"
+
+[ "$(uname -m)" = x86_64 ] || skip_all "stacks of Go are walked by its tables on x86-64"
+for layout in old new; do
+	for moved in '' moved; do
+		title="$layout layout${moved:+, the goroutine's stack moved}"
+		countersink -F 500 -o made.pb.gz -- "$TARGETS/made_go" $layout $moved >out 2>err </dev/null
+		is "$?:$(cat out)" "0:done" "$title: output and status are as without countersink"
+		countersink export -f folded -e samples made.pb.gz | sed -n 's/^.*runtime\.goexit;//p' | sed 's/ [0-9]*$//' >stacks
+		ok "$title: systemstack's caller" grep -qx 'main.work;main.middle;runtime.systemstack;main.inner;made_go_spin' stacks
+		ok "$title: morestack's caller" \
+			grep -qx 'main.work;main.grower;runtime.morestack;runtime.newstack;made_go_spin' stacks
+		is "$(grep 'made_go_spin$' stacks | sort -u | wc -l)" 2 "$title: no others"
+		unlike "$(cat err)" ' lost +.*stacks' "$title: no stack is broken"
+	done
+done
+done_testing
