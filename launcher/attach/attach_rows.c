@@ -1,5 +1,6 @@
 /* Samples added up by thread and stack (images.h), and written as recordings. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 #include "include/internal/grow.h"
 #include "launcher/attach/images.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/roots.h"
 #include "launcher/base/search.h"
 #include "preload/core/record/recording.h"
 #include "preload/core/record/stacks.h"
@@ -140,10 +142,15 @@ static int save_modules(struct saving *s)
 {
 	for (uint32_t i = 0; i < s->image->nr_mappings; i++) {
 		const struct csink_attach_mapping *mapping = &s->image->mappings[i];
-		size_t path_len = strlen(mapping->object->path);
-		uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_module) + path_len + 1);
-		struct csink_rec_module *module = csink_recording_reserve(&s->rec, &s->writer, bytes);
+		struct csink_rec_module *module;
+		char path[CSINK_ROOT_BYTES + PATH_MAX];
+		size_t path_len;
+		uint32_t bytes;
 
+		csink_attach_object_place(mapping->object, path, sizeof(path));
+		path_len = strlen(path);
+		bytes = (uint32_t)(sizeof(*module) + path_len + 1);
+		module = csink_recording_reserve(&s->rec, &s->writer, bytes);
 		if (!module)
 			return -ENOSPC;
 		module->bias = mapping->bias;
@@ -156,7 +163,7 @@ static int save_modules(struct saving *s)
 		module->build_id_len = mapping->object->build_id_len;
 		memcpy(module->build_id, mapping->object->build_id, sizeof(module->build_id));
 		module->path_len = (uint16_t)path_len;
-		memcpy(module->path, mapping->object->path, path_len + 1);
+		memcpy(module->path, path, path_len + 1);
 		csink_recording_commit(module, bytes, CSINK_ENTRY_MODULE, 0);
 	}
 	return 0;

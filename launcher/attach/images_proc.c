@@ -134,7 +134,7 @@ static void read_object(struct csink_attach_images *images, int32_t pid, uint64_
 
 	(void)bytes, (void)now_ns;
 	if (csink_attach_is_object(path))
-		object = csink_attach_objects_get(&images->objects, images->prepared_root, path);
+		object = csink_attach_objects_get(&images->objects, pid, images->prepared_root, path);
 	if (object && images->on_object)
 		images->on_object(images->arg, pid, object, csink_attach_object_bias(object, start, offset));
 }

@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -135,8 +137,73 @@ static void take_elf(struct csink_attach_objects *objects, struct csink_attach_o
 	objects->copied += csink_go_object_make(object, file, MAX_COPIED - objects->copied);
 }
 
-static void read_object(struct csink_attach_objects *objects, struct csink_attach_object *object)
+/* ---- which file it is ---- */
+
+/* Handles of files are kept for names at the end, where the limit of descriptors leaves room. */
+#define MAX_HELD 128
+#define SHARE_OF_DESCRIPTORS 8
+
+static void identify(struct csink_attach_object *object, const struct stat *st)
 {
+	object->dev = st->st_dev;
+	object->ino = st->st_ino;
+	object->mtime_ns = (uint64_t)st->st_mtim.tv_sec * CSINK_NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
+	object->bytes = (uint64_t)st->st_size;
+}
+
+/* Has a path this file still? */
+static bool is_at(const struct csink_attach_object *object, const struct stat *st)
+{
+	struct csink_attach_object now;
+
+	identify(&now, st);
+	return object->dev == now.dev && object->ino == now.ino && object->mtime_ns == now.mtime_ns &&
+	       object->bytes == now.bytes;
+}
+
+static void hold(struct csink_attach_objects *objects, struct csink_attach_object *object, int fd)
+{
+	struct rlimit limit;
+
+	if (object->is_other || !object->ino || objects->nr_held >= MAX_HELD || getrlimit(RLIMIT_NOFILE, &limit) ||
+	    objects->nr_held >= limit.rlim_cur / SHARE_OF_DESCRIPTORS) {
+		close(fd);
+		return;
+	}
+	object->held_fd = fd;
+	objects->nr_held++;
+}
+
+/* The program that a process runs, if its file was at that path and is gone. */
+static int open_removed(int32_t pid, const char *path)
+{
+	char link[64], now[PATH_MAX + 16];
+	size_t len = strlen(path);
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	n = readlink(link, now, sizeof(now) - 1);
+	now[CSINK_MAX(n, 0)] = 0;
+	if (strncmp(now, path, len) || strcmp(now + len, " (deleted)"))
+		return -ENOENT;
+	return csink_regular_open(link, 0, CSINK_REGULAR_ANY);
+}
+
+void csink_attach_object_place(struct csink_attach_object *object, char *place, size_t size)
+{
+	struct stat st;
+
+	object->is_used |= object->held_fd >= 0 && (stat(object->path, &st) || !is_at(object, &st));
+	if (object->is_used)
+		snprintf(place, size, "/proc/self/fd/%d%s", object->held_fd, object->path);
+	else
+		snprintf(place, size, "%s", object->path);
+}
+
+static void read_object(struct csink_attach_objects *objects, struct csink_attach_object *object, int32_t pid,
+			bool is_ours)
+{
+	struct stat st;
 	struct csink_object_file file = {.fd = -1};
 
 	if (object->is_vdso) {
@@ -147,28 +214,35 @@ static void read_object(struct csink_attach_objects *objects, struct csink_attac
 	}
 	/* A device could do anything when it is opened. */
 	file.fd = csink_regular_open(object->path, 0, CSINK_REGULAR_ANY);
+	if (file.fd == -ENOENT && is_ours)
+		file.fd = open_removed(pid, object->path);
 	object->is_other = file.fd >= 0 || file.fd == -ENOEXEC;
 	object->is_opened = object->is_other;
 	if (file.fd < 0)
 		return;
+	if (is_ours && !fstat(file.fd, &st))
+		identify(object, &st);
 	take_elf(objects, object, &file);
-	close(file.fd);
+	hold(objects, object, file.fd);
 }
 
-struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects *objects, const char *root,
-						     const char *path)
+struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects *objects, int32_t pid,
+						     const char *root, const char *path)
 {
 	struct csink_attach_object *object;
-	bool is_vdso = !strcmp(path, "[vdso]");
+	bool is_vdso = !strcmp(path, "[vdso]"), is_there;
+	struct stat st;
 	char *whole;
 
 	if (asprintf(&whole, "%s%s", is_vdso ? "" : root, path) < 0)
 		return NULL;
-	for (uint32_t i = 0; i < objects->nr; i++) {
-		if (!strcmp(objects->at[i]->path, whole)) {
-			free(whole);
-			return objects->at[i];
-		}
+	is_there = !is_vdso && !*root && !stat(whole, &st);
+	for (uint32_t i = objects->nr; i-- > 0;) { /* the latest first */
+		object = objects->at[i];
+		if (strcmp(object->path, whole) || (is_there && object->ino && !is_at(object, &st)))
+			continue;
+		free(whole);
+		return object;
 	}
 	if (CSINK_GROW(objects->at, objects->nr, objects->cap)) {
 		free(whole);
@@ -180,8 +254,9 @@ struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects
 		return NULL;
 	}
 	object->path = whole;
+	object->held_fd = -1;
 	object->is_vdso = is_vdso;
-	read_object(objects, object);
+	read_object(objects, object, pid, !*root);
 	objects->at[objects->nr++] = object;
 	return object;
 }
@@ -202,6 +277,8 @@ uint64_t csink_attach_object_bias(const struct csink_attach_object *object, uint
 void csink_attach_objects_free(struct csink_attach_objects *objects)
 {
 	for (uint32_t i = 0; i < objects->nr; i++) {
+		if (objects->at[i]->held_fd >= 0 && !objects->at[i]->is_used)
+			close(objects->at[i]->held_fd);
 		free(objects->at[i]->path);
 		free(objects->at[i]->copy);
 		free(objects->at[i]->python);

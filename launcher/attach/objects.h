@@ -14,7 +14,10 @@
 struct csink_go_table;
 
 struct csink_attach_object {
-	char *path; /* where it can be opened from here; what reports say */
+	char *path;                         /* where it can be opened from here; what reports say */
+	int held_fd;                        /* of its file, which may be removed or replaced; -1: none */
+	bool is_used;                       /* held_fd, in recordings: it is closed with the launcher */
+	uint64_t dev, ino, mtime_ns, bytes; /* of the file, in our root; 0: not known */
 	bool is_vdso;
 	bool is_opened;
 	bool is_other; /* a file, and no ELF file */
@@ -40,16 +43,23 @@ struct csink_attach_objects {
 	struct csink_attach_object **at;
 	uint32_t nr, cap;
 	uint64_t copied; /* bytes of unwind tables, of all objects */
+	uint32_t nr_held;
 };
 
 /**
  * The object of a path ("[vdso]": the kernel's own), read when it is first asked for. What is no ELF file, or cannot be
  * opened, is an object all the same, of which nothing is known.
+ * A file that has replaced another one at a path of our root is an object of its own; of one that is gone, the latest
+ * is meant, or the program that the process runs.
  * @root  of the process that has it, "" for ours: "/proc/self/fd/7"
  * Returns NULL without memory.
  */
-struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects *objects, const char *root,
-						     const char *path);
+struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects *objects, int32_t pid,
+						     const char *root, const char *path);
+
+/** Where its file can be opened at the end: its path, or where another file is there now, or none, one below a handle
+ * of it (launcher/base/roots.h). Writes at most size bytes. */
+void csink_attach_object_place(struct csink_attach_object *object, char *place, size_t size);
 
 /** Run-time address less the object's own, where its file's part at @offset is mapped at @start; 0 if it is not known.
  */

@@ -107,6 +107,7 @@ int csink_root_open(const char *path, int flags)
 	size_t len = csink_root_len(path);
 	char root[CSINK_ROOT_BYTES];
 	CSINK_AUTO_CLOSE int root_fd = -1, handle = -1;
+	struct stat st;
 	int fd;
 
 	if (!len) {
@@ -115,9 +116,11 @@ int csink_root_open(const char *path, int flags)
 	}
 	memcpy(root, path, len);
 	root[len] = 0;
-	root_fd = open(root, O_PATH | O_CLOEXEC | O_DIRECTORY);
+	root_fd = open(root, O_PATH | O_CLOEXEC);
 	if (root_fd < 0)
 		return -errno;
+	if (!fstat(root_fd, &st) && !S_ISDIR(st.st_mode))
+		return open_handle(root_fd, flags);
 	handle = find_in_root(root_fd, path + len, flags & O_NOFOLLOW);
 	return handle < 0 ? handle : open_handle(handle, flags);
 }

@@ -1,6 +1,7 @@
 /*
  * Files of processes that have another root than ours: containers, chroots. A path through such a root begins with
  * "/proc/4711/root", or with "/proc/self/fd/7" where a handle of it is kept; what follows is the path as they see it.
+ * A handle of a file is that file, whatever follows: one that was at that path and is gone.
  * The files belong to another process and may change between two reads: a symbolic link is resolved within its root.
  */
 #ifndef CSINK_ROOTS_H

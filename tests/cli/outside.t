@@ -150,6 +150,34 @@ else
 	skip "Go" "no go with cgo here"
 fi
 
+# ---- files that are gone ----
+
+cat >version.c <<'END'
+	static volatile unsigned long sink;
+	__attribute__((noinline)) void NAME(void) { for (long i = 0; i < 60000000; i++) sink += i; }
+	#ifdef MORE
+	__attribute__((noinline, used)) void more(void) { for (long i = 0; i < 100; i++) sink *= i; sink++; }
+	#endif
+	int main(void) { NAME(); return 0; }
+END
+countersink -o c.pb.gz -- sh -c 'gcc -O1 -static -Wl,--build-id=none -DNAME=first version.c -o version && ./version
+	gcc -O1 -static -Wl,--build-id=none -DMORE -DNAME=second version.c -o version && ./version; cp static gone
+	./gone 0.2 & until grep -q gone /proc/$!/comm; do :; done; rm gone version; wait' 2>err
+for name in first second leaf; do
+	like "$(cat err)" "ms +(version|gone) +$name" "$name() of a file that was removed or replaced has its name"
+done
+if [ -x go_static ]; then
+	cat >turn.go <<-'END'
+		package main
+		func turn(n int) int { s := 0; for i := 0; i < n; i++ { s = s*31 + i ^ s>>3 }; return s }
+		func main() { s := 0; for k := 0; k < 3000; k++ { s += turn(100000) }; if s == 1 { println(s) } }
+	END
+	CGO_ENABLED=0 countersink -o c.pb.gz -- go run turn.go 2>err
+	like "$(cat err)" 'ms +turn +main.turn' "go run: functions of the program, which go removes, have names"
+else
+	skip "go run" "no go here"
+fi
+
 # ---- limits ----
 
 chain "few file descriptors" 8 bash -c "ulimit -n 8; exec ./dynamic $WORK spawn ./static $WORK 8"

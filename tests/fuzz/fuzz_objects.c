@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	object = csink_attach_objects_get(&objects, "", path);
+	object = csink_attach_objects_get(&objects, 0, "", path);
 	if (!object || object->build_id_len > sizeof(object->build_id))
 		abort();
 	csink_attach_object_bias(object, 0x10000, 0x1000);

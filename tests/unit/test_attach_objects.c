@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/attach/images.h"
+#include "launcher/base/regular.h"
 #include "tests/unit/tap.h"
 
 #define HDR_VADDR 0x1000ULL
@@ -62,7 +64,7 @@ static bool has_table(const struct file *f)
 	bool has;
 
 	write_file(f);
-	object = csink_attach_objects_get(&objects, "", path);
+	object = csink_attach_objects_get(&objects, 0, "", path);
 	has = object && object->table.hdr;
 	csink_attach_objects_free(&objects);
 	return has;
@@ -71,10 +73,10 @@ static bool has_table(const struct file *f)
 static void test_true(void)
 {
 	struct csink_attach_objects objects = {0};
-	const struct csink_attach_object *object = csink_attach_objects_get(&objects, "", "/proc/self/exe");
+	const struct csink_attach_object *object = csink_attach_objects_get(&objects, 0, "", "/proc/self/exe");
 
 	ok(object && object->table.hdr && object->nr_code && !object->is_other, "this program has tables and code");
-	ok(csink_attach_objects_get(&objects, "", "/proc/self/exe") == object, "an object is read once");
+	ok(csink_attach_objects_get(&objects, 0, "", "/proc/self/exe") == object, "an object is read once");
 	csink_attach_objects_free(&objects);
 }
 
@@ -140,7 +142,7 @@ static void test_index(void)
 	uint32_t nr = 0;
 
 	write_file(&f);
-	object = csink_attach_objects_get(&objects, "", path);
+	object = csink_attach_objects_get(&objects, 0, "", path);
 	for (uint64_t at = CODE_VADDR + 5; object && object->table.hdr && at < CODE_VADDR + NR_ENTRIES * 16; at += 16)
 		nr += csink_cfi_find(&object->table, object->table_bias + at, &fde) &&
 		      fde.start == object->table_bias + (at & ~15ULL);
@@ -167,6 +169,49 @@ static void test_index_refused(void)
 	f.head.e_shentsize = sizeof(Elf64_Shdr);
 	f.head.e_shoff = UINT64_MAX - 100;
 	ok(!has_table(&f), "headers of sections beyond the file's end name no section");
+}
+
+/* Does a place lead to a file of that size? */
+static bool leads_to(const char *place, off_t bytes)
+{
+	int fd = csink_regular_open(place, 0, CSINK_REGULAR_ANY);
+	struct stat st = {0};
+
+	if (fd < 0)
+		return false;
+	fstat(fd, &st);
+	close(fd);
+	return st.st_size == bytes;
+}
+
+static void test_replaced(void)
+{
+	struct csink_attach_objects objects = {0};
+	struct csink_attach_object *first, *second;
+	struct file f = make_unindexed(NR_ENTRIES);
+	char place[sizeof(path) + 64];
+	struct stat was, st;
+
+	write_file(&f);
+	stat(path, &was);
+	first = csink_attach_objects_get(&objects, 0, "", path);
+	csink_attach_object_place(first, place, sizeof(place));
+	is_str(place, path, "an object is at its path");
+	unlink(path);
+	ok(csink_attach_objects_get(&objects, 0, "", path) == first, "one that is gone is known by its path");
+	csink_attach_object_place(first, place, sizeof(place));
+	ok(leads_to(place, was.st_size), "and its file can be opened: %s", place);
+	write_file(&f);
+	ok(!truncate(path, was.st_size + 1) && !stat(path, &st), "another file takes the path");
+	second = csink_attach_objects_get(&objects, 0, "", path);
+	ok(second && second != first, "that is another object");
+	csink_attach_object_place(first, place, sizeof(place));
+	ok(leads_to(place, was.st_size), "the first one's file can still be opened");
+	csink_attach_object_place(second, place, sizeof(place));
+	ok(!strcmp(place, path) && leads_to(place, was.st_size + 1), "the second one is at the path");
+	csink_attach_objects_free(&objects);
+	csink_attach_object_place(&(struct csink_attach_object){.path = path, .held_fd = -1}, place, sizeof(place));
+	is_str(place, path, "one of which no handle is kept is at its path");
 }
 
 /* A process among other mounts. Returns its pid, or -1: this user cannot have one. */
@@ -247,6 +292,7 @@ int main(void)
 	test_wraps();
 	test_index();
 	test_index_refused();
+	test_replaced();
 	test_elsewhere();
 	test_nameless();
 	unlink(path);
