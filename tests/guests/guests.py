@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import boundary
 import harness
 import loader
 import rights
@@ -171,4 +172,4 @@ GUESTS = [
 ]
 
 if __name__ == '__main__':
-    sys.exit(main(GUESTS + rights.GUESTS + seccomp.GUESTS + untracked.GUESTS + loader.GUESTS + runtimes.GUESTS))
+    sys.exit(main(GUESTS + rights.GUESTS + seccomp.GUESTS + untracked.GUESTS + loader.GUESTS + runtimes.GUESTS + boundary.GUESTS))
