@@ -102,18 +102,39 @@ static int open_handle(int handle, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* The same of a path that is ours. */
+static int open_ours(const char *path, int flags)
+{
+	CSINK_AUTO_CLOSE int handle = open(path, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
+	struct stat was, is;
+	int fd;
+
+	if (handle < 0 || fstat(handle, &was))
+		return -errno;
+	if (S_ISLNK(was.st_mode))
+		return -ELOOP;
+	fd = open_handle(handle, flags);
+	if (fd >= 0 || fd == -ENOEXEC)
+		return fd;
+	/* There may be no /proc, or it is not ours to use. The path may have another file meanwhile. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &is) && S_ISREG(is.st_mode) && is.st_dev == was.st_dev && is.st_ino == was.st_ino)
+		return fd;
+	close(fd);
+	return -ENOEXEC;
+}
+
 int csink_root_open(const char *path, int flags)
 {
 	size_t len = csink_root_len(path);
 	char root[CSINK_ROOT_BYTES];
 	CSINK_AUTO_CLOSE int root_fd = -1, handle = -1;
 	struct stat st;
-	int fd;
 
-	if (!len) {
-		fd = open(path, O_RDONLY | O_CLOEXEC | flags);
-		return fd < 0 ? -errno : fd;
-	}
+	if (!len)
+		return open_ours(path, flags);
 	memcpy(root, path, len);
 	root[len] = 0;
 	root_fd = open(root, O_PATH | O_CLOEXEC);

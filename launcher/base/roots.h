@@ -16,11 +16,12 @@
 size_t csink_root_len(const char *path);
 
 /**
- * Open a file to be read, as open(2) does. Through another root every link, absolute or with "..", is followed as seen
- * from there, and what is no regular file is not opened at all; where the kernel has no openat2(2), or a filter refuses
- * it, no link is followed.
+ * Open a regular file to be read; what is none is not opened at all, since opening a FIFO or a device has effects.
+ * Without /proc the path is opened after it was a regular file's a moment before. Through another root every link,
+ * absolute or with "..", is followed as seen from there; where the kernel has no openat2(2), or a filter refuses it, no
+ * link is followed.
  * @flags  O_NOFOLLOW and the like; O_RDONLY and O_CLOEXEC are given.
- * Returns the fd or -errno; -ENOEXEC is something else than a regular file, in another root. Context: thread.
+ * Returns the fd or -errno; -ENOEXEC: it is no regular file. Context: thread.
  */
 int csink_root_open(const char *path, int flags);
 

@@ -16,6 +16,7 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
+#include "launcher/base/regular.h"
 #include "launcher/collect/recording_impl.h"
 
 static int check_header(const void *data, size_t len, struct csink_rec_header *header, char *why, size_t why_len)
@@ -153,16 +154,9 @@ static int read_data(int fd, char *to, off_t at, off_t end)
 
 static int open_recording(const char *path, char *why, size_t why_len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-	struct stat st;
+	int fd = csink_regular_open(path, O_NOFOLLOW, CSINK_REGULAR_ANY);
 
-	if (fd < 0)
-		return csink_why(-errno, why, why_len, "%s", strerror(errno));
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return csink_why(-EBADMSG, why, why_len, "not a regular file");
-	}
-	return fd;
+	return fd < 0 ? csink_why(fd == -ENOEXEC ? -EBADMSG : fd, why, why_len, "%s", csink_regular_why(fd)) : fd;
 }
 
 static int read_header(int fd, struct csink_rec_header *header, char *why, size_t why_len)

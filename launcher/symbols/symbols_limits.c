@@ -1,19 +1,18 @@
 /* Limits on what reading names from a file may cost: see symbols_limits.h. */
 #include "launcher/symbols/symbols_limits.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
+#include "launcher/base/regular.h"
 #include "launcher/symbols/symbols_impl.h"
 
 /* What compressed sections of one file may unpack to. Those of compilers unpack to less than ten times their size. */
@@ -154,21 +153,15 @@ bool csink_cut_guard_end(void)
 
 static bool is_trap(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	bool is_trap = false;
-	struct stat st;
+	CSINK_AUTO_CLOSE int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
+	bool is_trap;
 	Elf *elf;
 
-	if (fd < 0) /* libdw cannot open it either, except a FIFO or socket without another end */
-		return errno == ENXIO;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		is_trap = true;
-	} else {
-		elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-		is_trap = elf && (csink_elf_hides_names(elf) || csink_elf_is_bomb(elf));
-		elf_end(elf);
-	}
-	close(fd);
+	if (fd < 0) /* what libdw cannot open either, except for other kinds of files */
+		return fd == -ENOEXEC;
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	is_trap = elf && (csink_elf_hides_names(elf) || csink_elf_is_bomb(elf));
+	elf_end(elf);
 	return is_trap;
 }
 

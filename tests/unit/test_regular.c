@@ -2,11 +2,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/base/memory.h"
@@ -47,6 +50,54 @@ static void test_open(void)
 	is_num(csink_regular_open("link", O_NOFOLLOW, 4), -ELOOP, "links are followed only where requested");
 	is_str(csink_regular_why(-ENOEXEC), "not a regular file", "the text for ENOEXEC");
 	is_str(csink_regular_why(EFBIG), "larger than is read", "the text for EFBIG");
+}
+
+/* Whether a path has been opened since the last call, or the first. */
+static bool is_opened(int watch)
+{
+	char events[4096];
+
+	return read(watch, events, sizeof(events)) > 0;
+}
+
+/* Opening a FIFO lets a writer go on, opening a device can do anything. */
+static void test_unopened(void)
+{
+	static const char what[] = "what is no regular file is not opened, only looked at";
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), fd;
+
+	if (inotify_add_watch(watch, "file", IN_OPEN) < 0 || inotify_add_watch(watch, "fifo", IN_OPEN) < 0) {
+		skip(what, "no inotify");
+		close(watch);
+		return;
+	}
+	fd = csink_regular_open("file", 0, 4);
+	ok(is_opened(watch), "the test sees what is opened");
+	close(fd);
+	csink_regular_open("fifo", 0, 4);
+	ok(!is_opened(watch), "%s", what);
+	csink_regular_open("fifo", O_NOFOLLOW, 4);
+	ok(!is_opened(watch), "%s, with O_NOFOLLOW", what);
+	close(watch);
+}
+
+/* In a child whose root has no /proc. */
+static void test_without_proc(void)
+{
+	int status = 0, fd, pid = fork();
+
+	if (!pid) {
+		if (chroot("."))
+			_exit(2);
+		fd = csink_regular_open("/file", 0, 4);
+		_exit(fd < 0 || access("/proc/self", F_OK) == 0 || csink_regular_open("/fifo", 0, 4) != -ENOEXEC ||
+		      csink_regular_open("/link", O_NOFOLLOW, 4) != -ELOOP || csink_regular_open("/link", 0, 4) < 0);
+	}
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		skip("without /proc", "no right to chroot");
+	else
+		is_num(status, 0, "without /proc files are opened, and others are not");
 }
 
 static void test_growing(void)
@@ -145,6 +196,8 @@ int main(void)
 	if (!mkdtemp(dir) || chdir(dir))
 		return 1;
 	test_open();
+	test_unopened();
+	test_without_proc();
 	test_growing();
 	test_maps();
 	test_memory();
