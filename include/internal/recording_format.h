@@ -312,16 +312,16 @@ struct csink_rec_timeline {
 	struct csink_rec_moment moments[];
 };
 
-#define CSINK_CODE_MAX_TABLE (64U * 1024) /* bytes of a function's line table; longer ones are not recorded */
+#define CSINK_CODE_MAX_TABLE (64U << 10) /* bytes of a function's line table; longer ones are not recorded */
 
 /* A function of an interpreter, as it was at its first sample. aux: enum csink_code_kind. */
 struct csink_rec_code {
 	struct csink_entry head;
 	uint32_t first_line;
-	uint32_t nr_table; /* bytes of the line table; 0: there is none, it was too long, or it could not be read */
-	uint16_t nr_names; /* bytes of text before the line table */
-	uint16_t reserved;
-	char text[]; /* the function's name, NUL, its file, NUL; then the line table */
+	uint32_t nr_table;    /* bytes of the line table; 0: there is none, or none here */
+	uint16_t nr_names;    /* bytes of text before the line table */
+	uint16_t lacks_table; /* 1: there is one, but it was too long, or could not be read */
+	char text[];          /* the function's name, NUL, its file, NUL; then the line table */
 };
 
 /* The language, and how it counts positions and writes its line table. */

@@ -203,6 +203,7 @@ static csink_ref_t save_code(struct saving *s, uint32_t id)
 	code->first_line = from->first_line;
 	code->nr_names = from->nr_names;
 	code->nr_table = from->nr_table;
+	code->lacks_table = from->lacks_table;
 	memcpy(code->text, from->text, (size_t)from->nr_names + from->nr_table);
 	csink_recording_commit(code, bytes, CSINK_ENTRY_CODE, from->kind);
 	return csink_recording_ref(&s->rec, code);

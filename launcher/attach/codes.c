@@ -274,6 +274,7 @@ static bool describe(const struct csink_attach_codes_room *t, const struct head 
 	if (to->nr_table && csink_remote_copy(t->stack->remote->pid, to->text + to->nr_names,
 					      table + CSINK_PYTHON_BYTES_TEXT, to->nr_table))
 		to->nr_table = 0;
+	to->lacks_table = bytes && !to->nr_table;
 	return true;
 }
 
@@ -282,7 +283,8 @@ static bool describe(const struct csink_attach_codes_room *t, const struct head 
 static bool is_same(const struct csink_attach_code *a, const struct csink_attach_code *b)
 {
 	return a->kind == b->kind && a->nr_names == b->nr_names && a->nr_table == b->nr_table &&
-	       a->first_line == b->first_line && !memcmp(a->text, b->text, (size_t)a->nr_names + a->nr_table);
+	       a->lacks_table == b->lacks_table && a->first_line == b->first_line &&
+	       !memcmp(a->text, b->text, (size_t)a->nr_names + a->nr_table);
 }
 
 /* The id of a description, whose text becomes the table's or is freed; 0: no room. The lock is held. */

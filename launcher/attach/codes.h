@@ -13,7 +13,7 @@
 
 struct csink_attach_code {
 	uint16_t kind; /* enum csink_code_kind */
-	uint16_t nr_names;
+	uint16_t nr_names, lacks_table;
 	uint32_t first_line, nr_table;
 	char *text; /* as csink_rec_code */
 };

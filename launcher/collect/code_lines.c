@@ -161,6 +161,8 @@ int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position)
 		line = position;
 	else if (position != CSINK_CODE_NOT_BEGUN && code->nr_table)
 		line = line_by_table(code, line, position);
+	else if (position != CSINK_CODE_NOT_BEGUN && code->lacks_table)
+		line = 0;
 	/* Evaluated code can have any first line, and negative lines: these are not known. */
 	return line > 0 && line <= INT32_MAX ? line : 0;
 }

@@ -38,6 +38,20 @@ static void take_texts(struct collector *c, const struct csink_recorded *rec)
 		csink_collect_tally(c, CSINK_FACT_WARNING, "a recording is damaged: parts of it could not be read");
 }
 
+static void take_tables(struct collector *c, const struct csink_recorded *rec)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < rec->nr_codes; i++)
+		nr += rec->codes[i]->lacks_table != 0;
+	if (nr)
+		csink_collect_tally(
+			c, CSINK_FACT_NOTE,
+			"lines of %u function%s are not known: the line table could not be read, or has more "
+			"than the %u KB that are recorded",
+			nr, nr == 1 ? "" : "s", CSINK_CODE_MAX_TABLE >> 10);
+}
+
 /* A rate that no program tolerates, and the rate that was used. */
 static void take_rate(struct collector *c, const struct csink_rec_event *event, const struct csink_rec_rate *rate)
 {
@@ -112,6 +126,7 @@ void csink_collect_notes(struct collector *c, const struct image *image, const s
 	if (image->is_outside && c->outside && !c->outside->is_attached)
 		csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", image->comm);
 	take_texts(c, rec);
+	take_tables(c, rec);
 	for (uint32_t i = 0; i < rec->nr_spawns; i++)
 		take_spawn(c, image, rec->spawns[i]);
 	take_header(c, &rec->header);

@@ -20,6 +20,21 @@ while read -r python version; do
 		"CPython $version ($python): every function, file and line of every frame is right"
 done <pythons
 
+# ---- a line table that is too long to be recorded
+
+"$PYTHON" -c '
+print("def work(n):\n    x = 0\n    for i in range(n):")
+for i in range(12000):
+    print("        x = (x * 3 + %d) %% 1000003" % i)
+print("    return x\nwork(600)")' >long.py
+countersink -q -o long.pb.gz -- "$PYTHON" long.py >out 2>&1
+countersink report --all long.pb.gz >out 2>&1
+like "$(cat out)" ' long\.py +work$' "a function whose line table is not recorded has its name"
+like "$(cat out)" 'lines of 1 function are not known: the line table could not be read, or has more than the 64 KB' \
+	"a line table that is not recorded is reported"
+countersink report --all --by line long.pb.gz >out 2>&1
+is "$(awk '/long\.py:1 / && $1 > 1' out)" "" "its time is not the first line's"
+
 # ---- PHP, Perl and Ruby
 
 share() { # INNER OUTER: of what folded stacks with INNER weigh, how many percent have OUTER, too; and the weights

@@ -118,6 +118,18 @@ static void check_negative(void)
 	is_num(csink_code_line(code, 8), 1, "lines after it that are positive are known");
 }
 
+/* A table may be empty up to 3.9: all code is of the first line. One that was not recorded is another thing. */
+static void check_lacking(void)
+{
+	struct csink_rec_code *code = make(CSINK_CODE_PYTHON_LNOTAB, table_9, 0);
+
+	code->first_line = 7;
+	is_num(csink_code_line(code, 10), 7, "without a line table all code is of the first line");
+	code->lacks_table = 1;
+	is_num(csink_code_line(code, 10), 0, "no line is known if the table was not recorded");
+	is_num(csink_code_line(code, CSINK_CODE_NOT_BEGUN), 7, "but the first one, of code that has not begun");
+}
+
 /*
  * Of HotSpot: position 0 is line 10, position 5 line 12, position 300 line 11, position 3 (behind that in the table)
  * line 9, as CompressedLineNumberWriteStream of JDK 17 and of JDK 20 writes them.
@@ -177,6 +189,7 @@ int main(void)
 	is_num(csink_code_line(make(CSINK_CODE_RUBY, table_13, 0), (uint32_t)-50), 0, "a negative line is not known");
 	check_hotspot();
 	check_negative();
+	check_lacking();
 	check_large();
 	check_damaged();
 	return done();

@@ -101,6 +101,7 @@ static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *
 	code->nr_names = (uint16_t)nr_names;
 	memcpy(code->text, names, nr_names);
 	code->nr_table = nr_table && copy_table(walk, code->text + nr_names, &source) ? nr_table : 0;
+	code->lacks_table = source.table_bytes && !code->nr_table;
 	csink_recording_commit(code, bytes, CSINK_ENTRY_CODE, source.kind);
 	return csink_recording_ref(walk->rec, code);
 }
