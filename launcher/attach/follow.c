@@ -63,15 +63,19 @@ static uint32_t merge_python(struct csink_attach_follow *f, struct csink_attach_
 			     uint64_t *frames, uint16_t *flags)
 {
 	uint64_t merged[CSINK_MAX_DEPTH];
-	bool is_cut = false;
-	int32_t nr = csink_attach_pythons_merge(&f->pythons, s, native, merged, f->max_depth, &is_cut);
+	struct csink_merge_faults faults = {0};
+	int32_t nr = csink_attach_pythons_merge(&f->pythons, s, native, merged, f->max_depth, &faults);
 
 	if (nr < 0)
 		return native->nr;
 	memcpy(frames, merged, (uint32_t)nr * sizeof(*frames));
-	if (is_cut && !(*flags & CSINK_CHAIN_TRUNCATED)) {
+	if (faults.is_cut && !(*flags & CSINK_CHAIN_TRUNCATED)) {
 		*flags |= CSINK_CHAIN_TRUNCATED;
 		image->losses[CSINK_LOSS_DEPTH]++;
+	}
+	if (faults.is_broken) {
+		*flags |= CSINK_CHAIN_BROKEN;
+		image->losses[CSINK_LOSS_BAD_STACK]++;
 	}
 	return (uint32_t)nr;
 }

@@ -26,12 +26,14 @@ bool csink_has_evaluator(const struct csink_native_stack *native, const struct c
 /*
  * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. The
  * innermost call may have no group: its frame is not linked yet, or not any more. Where the outer end of the groups or
- * of the native stack is missing, the innermost group was run by the innermost call, and so on outwards.
+ * of the native stack is missing, the innermost group was run by the innermost call, and so on outwards. Returns
+ * whether there are more groups than C code can have added.
  */
-static void pair_by_count(const struct csink_native_stack *native, const struct csink_python *python,
+static bool pair_by_count(const struct csink_native_stack *native, const struct csink_python *python,
 			  struct csink_attach_read *read)
 {
 	uint64_t calls[CSINK_MAX_DEPTH + 1]; /* an address in the native frame of each, innermost first */
+	bool is_whole = native->is_whole && !read->is_full;
 	int32_t nr = 0, call;
 
 	if (is_evaluator(python, native->leaf))
@@ -41,12 +43,14 @@ static void pair_by_count(const struct csink_native_stack *native, const struct 
 			calls[nr++] = native->cfas[i];
 	}
 	for (uint32_t group = 0; group < read->nr_groups; group++) {
-		/* More groups than calls: C code links frames itself. These groups join the innermost call. */
+		/* More groups than calls: those without one join the innermost call. */
 		call = (int32_t)group;
-		if (native->is_whole && !read->is_full)
+		if (is_whole)
 			call = CSINK_MAX(call + nr - (int32_t)read->nr_groups, 0);
 		read->groups[group].record = call < nr ? calls[call] : UINT64_MAX;
 	}
+	/* One more: C code may have linked a frame itself. */
+	return is_whole && (int32_t)read->nr_groups > nr + 1;
 }
 
 /* A group whose record is not known is that of the evaluator's next call outwards. */
@@ -93,13 +97,15 @@ static void put_group(struct merge *m, uint64_t flag)
 }
 
 uint32_t csink_merge_frames(const struct csink_native_stack *native, const struct csink_python *python,
-			    struct csink_attach_read *read, bool replaces, uint64_t *to, uint32_t max, bool *is_cut)
+			    struct csink_attach_read *read, bool replaces, uint64_t *to, uint32_t max,
+			    struct csink_merge_faults *faults)
 {
 	struct merge m = {.read = read, .to = to, .max = max};
 	const struct csink_python_group *groups = read->groups;
 
+	*faults = (struct csink_merge_faults){0};
 	if (python->layout->chain == CSINK_PYTHON_COUNT)
-		pair_by_count(native, python, read);
+		faults->is_broken = pair_by_count(native, python, read);
 	else
 		find_records(native, python, read);
 	/* In order of address. Native frame i lies between cfas[i] and cfas[i + 1], the leaf below cfas[0]. */
@@ -113,6 +119,6 @@ uint32_t csink_merge_frames(const struct csink_native_stack *native, const struc
 	/* Groups above the point where the native walk broke off. */
 	while (m.group < read->nr_groups)
 		put_group(&m, 0);
-	*is_cut = m.is_cut || read->is_full;
+	faults->is_cut = m.is_cut || read->is_full;
 	return m.nr;
 }

@@ -221,7 +221,8 @@ void csink_attach_pythons_exec(struct csink_attach_pythons *pythons, int32_t pid
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 int32_t csink_attach_pythons_merge(struct csink_attach_pythons *pythons, const struct csink_attach_sample *s,
-				   const struct csink_native_stack *native, uint64_t *to, uint32_t max, bool *is_cut)
+				   const struct csink_native_stack *native, uint64_t *to, uint32_t max,
+				   struct csink_merge_faults *faults)
 {
 	static struct csink_attach_read read;
 	struct csink_attach_python python;
@@ -240,7 +241,7 @@ int32_t csink_attach_pythons_merge(struct csink_attach_pythons *pythons, const s
 	if (!read.nr_groups)
 		return -1;
 	return (int32_t)csink_merge_frames(native, &python.object, &read, pythons->frames == CSINK_ATTACH_FRAMES_AUTO,
-					   to, max, is_cut);
+					   to, max, faults);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */

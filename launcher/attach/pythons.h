@@ -59,11 +59,12 @@ void csink_attach_pythons_exec(struct csink_attach_pythons *pythons, int32_t pid
 
 /**
  * Merge the Python frames of a sample's thread into its native stack.
- * @to  CSINK_MAX_DEPTH frames, of which at most max are set; is_cut is set if there were more.
+ * @to  CSINK_MAX_DEPTH frames, of which at most max are set, and what they lack.
  * Returns how many frames @to has; -1: there are none to merge.
  */
 int32_t csink_attach_pythons_merge(struct csink_attach_pythons *pythons, const struct csink_attach_sample *s,
-				   const struct csink_native_stack *native, uint64_t *to, uint32_t max, bool *is_cut);
+				   const struct csink_native_stack *native, uint64_t *to, uint32_t max,
+				   struct csink_merge_faults *faults);
 
 /** At the end: what was read, and what was not, as notes. */
 void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csink_outside *outside);

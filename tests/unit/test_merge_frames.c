@@ -15,6 +15,7 @@ static struct csink_python python = {.evaluator = 1000, .evaluator_end = 2000};
 /* Of a stack that is 100 bytes a frame: the leaf is at 5000, its callers from 5100 on. */
 static uint64_t cfas[CSINK_MAX_DEPTH];
 static struct csink_attach_read read;
+static struct csink_merge_faults faults;
 static char text[4096];
 
 static void put_group(uint64_t record, uint32_t nr)
@@ -45,7 +46,6 @@ static const char *merge(int minor, const char *native, bool is_whole, bool repl
 					   .nr = (uint32_t)strlen(native) - 1,
 					   .is_whole = is_whole};
 	uint32_t nr;
-	bool is_cut;
 	char *to = text;
 
 	python.layout = csink_python_layout_of(minor);
@@ -53,7 +53,7 @@ static const char *merge(int minor, const char *native, bool is_whole, bool repl
 		frames[i] = native[i + 1] == 'e' ? 1500 : 3000;
 		cfas[i] = 5100 + 100 * i;
 	}
-	nr = csink_merge_frames(&stack, &python, &read, replaces, merged, CSINK_MAX_DEPTH, &is_cut);
+	nr = csink_merge_frames(&stack, &python, &read, replaces, merged, CSINK_MAX_DEPTH, &faults);
 	*to++ = *native;
 	for (uint32_t i = 0; i < nr; i++) {
 		if (!(merged[i] & CSINK_FRAME_CODE)) {
@@ -122,12 +122,19 @@ static void check_counts(void)
 	put_group(0, 1);
 	is_str(merge(9, "nen", true, true), "ne1!23n",
 	       "without records: frames that C code links join the innermost call");
+	ok(faults.is_broken, "without records: two frames more than calls break the stack");
+	begin();
+	put_group(0, 1);
+	put_group(0, 1);
+	is_str(merge(9, "nen", true, true), "ne1!2n", "without records: one frame more joins it, too");
+	ok(!faults.is_broken, "... which may be right");
 	begin();
 	put_group(0, 1);
 	put_group(0, 1);
 	put_group(0, 1);
 	is_str(merge(9, "nene", false, true), "ne1!ne23",
 	       "without records: frames beyond a stack that is cut come last");
+	ok(!faults.is_broken, "... and are not counted against its calls");
 	begin();
 	put_group(0, 1);
 	read.is_full = true;
@@ -146,11 +153,10 @@ int main(void)
 	{
 		uint64_t merged[CSINK_MAX_DEPTH], frame = 3000, cfa = 5100;
 		struct csink_native_stack stack = {1500, 5000, &frame, &cfa, 1, true};
-		bool is_cut = false;
 
-		ok(csink_merge_frames(&stack, &python, &read, true, merged, CSINK_MAX_DEPTH, &is_cut) ==
+		ok(csink_merge_frames(&stack, &python, &read, true, merged, CSINK_MAX_DEPTH, &faults) ==
 				   CSINK_MAX_DEPTH &&
-			   is_cut,
+			   faults.is_cut,
 		   "a stack without room for all frames is cut");
 		ok(csink_has_evaluator(&stack, &python), "the evaluator is found in the leaf");
 		stack.leaf = 3000;
