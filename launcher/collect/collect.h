@@ -22,6 +22,7 @@ struct csink_outside_process {
 	uint8_t has_cpu;       /* cpu_ns is known */
 	uint8_t still_running; /* when the launcher looked last */
 	uint8_t is_sampled;    /* from outside: by events that it inherited */
+	uint8_t is_unwaited;   /* no process of the tree waited for it, or for one above it: wait4(2)'s times lack it */
 	uint8_t reason;        /* enum csink_spawn_reason, 0 unknown: why it could not be injected */
 };
 

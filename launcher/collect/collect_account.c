@@ -2,6 +2,7 @@
  * CPU time that no sample took, so that a profile's sum is what the kernel accounted: each part under a name of its
  * own, in brackets and with a label, so that it is not mistaken for a function and can be filtered.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,6 +308,40 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 	return given;
 }
 
+/* Of the recordings of a run without a list of processes: is one of its process, which goes on? */
+static bool is_live(const struct image *image)
+{
+	return image->is_read && image->is_last && image->state == CSINK_REC_LIVE && !kill(image->pid, 0);
+}
+
+/*
+ * CPU time of processes that wait4(2)'s times lack: those that go on, and those that no process of the tree waited for.
+ * Of one that goes on, what its samples have: they end later than its clock was read, or as far before.
+ */
+static int64_t unwaited_ns(const struct collector *c)
+{
+	const struct csink_outside *outside = c->outside;
+	struct covered *all, *own;
+	uint32_t nr = cover(c, &all);
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < outside->nr_processes; i++) {
+		const struct csink_outside_process *process = &outside->processes[i];
+		int64_t ns = process->has_cpu ? (int64_t)CSINK_MIN(process->cpu_ns, (uint64_t)INSANE_NS) : 0;
+
+		own = process->is_unwaited ? find_covered(all, nr, process->pid) : NULL;
+		if (own && own->cpu_ns < INSANE_NS)
+			ns = CSINK_MAX(ns, own->cpu_ns);
+		sum = csink_add(sum, process->is_unwaited ? ns : 0);
+	}
+	for (uint32_t i = 0; i < c->nr_images && !outside->processes; i++) {
+		own = is_live(&c->images[i]) ? find_covered(all, nr, c->images[i].pid) : NULL;
+		sum = csink_add(sum, own && own->cpu_ns < INSANE_NS ? own->cpu_ns : 0);
+	}
+	free(all);
+	return sum;
+}
+
 /* The rest belongs to no known process. */
 static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 {
@@ -349,7 +384,9 @@ void csink_collect_account(struct collector *c)
 		give(c, "not sampled", "[not sampled]", 0, "", (int64_t)outside->attached_cpu_ns - covered);
 		return;
 	}
-	total = outside->has_rusage ? (int64_t)(outside->user_ns + outside->sys_ns) : INT64_MAX;
+	c->unwaited_ns = outside->has_rusage ? unwaited_ns(c) : 0;
+	total = outside->has_rusage ? csink_add((int64_t)(outside->user_ns + outside->sys_ns), c->unwaited_ns)
+				    : INT64_MAX;
 	given = account_processes(c, total - covered, unknown, sizeof(unknown));
 	if (outside->has_rusage)
 		account_rest(c, unknown, total - covered - given);

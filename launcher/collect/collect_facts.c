@@ -155,6 +155,8 @@ void csink_collect_facts(struct collector *c)
 {
 	struct csink_profile *p = c->p;
 
+	if (c->unwaited_ns > 0)
+		csink_profile_fact_add(p, CSINK_FACT_UNWAITED, "%" PRId64, c->unwaited_ns);
 	csink_profile_fact_add(p, CSINK_FACT_VERSION, "%s", CSINK_VERSION);
 	if (c->outside && *c->outside->command)
 		csink_profile_fact_add(p, CSINK_FACT_COMMAND, "%s", c->outside->command);

@@ -69,7 +69,8 @@ struct collector {
 	struct csink_table location_table;               /* of the profile, by mapping and address */
 	struct csink_rec_event events[CSINK_MAX_EVENTS]; /* of all recordings together: type i + 1 */
 	uint32_t nr_events;
-	int cpu_event; /* index in events of the one that is CPU time, or -1 */
+	int64_t unwaited_ns; /* CPU time in the profile that wait4(2)'s times lack */
+	int cpu_event;       /* index in events of the one that is CPU time, or -1 */
 	struct {
 		uint32_t function, location;
 	} * pseudo; /* the pseudo-functions so far */

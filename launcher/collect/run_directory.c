@@ -120,6 +120,9 @@ static void mark_collected(int dir_fd, const char *name)
 	if (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
 	    head.state == CSINK_REC_EXITED)
 		word = CSINK_REC_COLLECTED_WHOLE;
+	/* What it had been told when it ended holds: it may be making its profile now. */
+	if (head.magic == CSINK_REC_MAGIC && head.collected == CSINK_REC_COLLECTED)
+		return;
 	if ((!head.magic || head.magic == CSINK_REC_MAGIC) &&
 	    pwrite(fd, &word, sizeof(word), offsetof(struct csink_rec_header, collected)) < 0)
 		errno = 0; /* it will look for its file */
@@ -133,6 +136,22 @@ static void mark_all_collected(int dir_fd)
 	while (dir && (entry = readdir(dir)))
 		if (csink_run_dir_is_recording(entry->d_name))
 			mark_collected(dir_fd, entry->d_name);
+}
+
+void csink_run_directory_mark(const struct csink_run_directory *directory)
+{
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(directory->fd, ".");
+	char path[CSINK_RUN_DIRECTORY_PATH + 16];
+	struct dirent *entry;
+
+	mark_all_collected(directory->fd);
+	while (dir && (entry = readdir(dir))) {
+		CSINK_AUTO_CLOSE int beside =
+			csink_run_directory_beside(directory->path, entry->d_name, path, sizeof(path));
+
+		if (beside >= 0)
+			mark_all_collected(beside);
+	}
 }
 
 static void empty(int dir_fd, int level);

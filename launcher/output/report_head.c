@@ -118,8 +118,8 @@ static void print_verdict(const struct printer *r)
 static void print_coverage(const struct printer *r)
 {
 	const struct csink_profile *p = r->p;
-	int64_t user, sys, rss, whole, sampled;
-	char more[96] = "";
+	int64_t user, sys, rss, unwaited, whole, sampled;
+	char more[96] = "", others[160] = "";
 	int cpu = cpu_type(p);
 	struct csink_scale scale;
 	const char *rest;
@@ -135,14 +135,19 @@ static void print_coverage(const struct printer *r)
 			     csink_amount(whole, "nanoseconds").text, rest);
 		return;
 	}
-	whole = user + sys;
+	if (!fact_number(p, CSINK_FACT_UNWAITED, &unwaited))
+		unwaited = 0;
+	whole = csink_add(user + sys, unwaited);
 	scale = csink_scale_for(whole, "nanoseconds");
+	if (unwaited)
+		snprintf(others, sizeof(others), " + %s of processes that were not waited for",
+			 csink_amount_at(unwaited, &scale).text);
 	if (fact_number(p, CSINK_FACT_MAXRSS, &rss) && rss)
 		snprintf(more, sizeof(more), "; max RSS %s", csink_amount(rss, "bytes").text);
 	if (whole > 0)
-		line(r, "accounted", "samples cover %.1f %% of %s (%s user + %s sys)%s%s", 100.0 * sampled / whole,
+		line(r, "accounted", "samples cover %.1f %% of %s (%s user + %s sys%s)%s%s", 100.0 * sampled / whole,
 		     csink_amount_at(whole, &scale).text, csink_amount_at(user, &scale).text,
-		     csink_amount_at(sys, &scale).text, rest, more);
+		     csink_amount_at(sys, &scale).text, others, rest, more);
 	else
 		line(r, "accounted", "the kernel accounted no CPU time%s", more);
 }

@@ -15,6 +15,7 @@
 #define CSINK_FACT_WALL "wall_ns"
 #define CSINK_FACT_USER "user_ns" /* user, sys, maxrss: of the command and all its waited-for children */
 #define CSINK_FACT_SYS "sys_ns"
+#define CSINK_FACT_UNWAITED "unwaited_ns" /* CPU time beside user and sys: of processes that were not waited for */
 #define CSINK_FACT_MAXRSS "maxrss_bytes"
 #define CSINK_FACT_RUNS "runs" /* how many profiles were merged */
 #define CSINK_FACT_PROCESSES "processes"

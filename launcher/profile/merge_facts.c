@@ -27,10 +27,10 @@ static enum how how_of(const char *line, size_t key_len)
 	static const struct {
 		const char *key;
 		enum how how;
-	} rules[] = {{CSINK_FACT_WALL, HOW_SUM},    {CSINK_FACT_USER, HOW_SUM},      {CSINK_FACT_SYS, HOW_SUM},
-		     {CSINK_FACT_MAXRSS, HOW_MAX},  {CSINK_FACT_PROCESSES, HOW_SUM}, {CSINK_FACT_THREADS, HOW_SUM},
-		     {CSINK_FACT_COUNTER, HOW_SUM}, {CSINK_FACT_LOSS, HOW_SUM},      {CSINK_FACT_RUNS, HOW_SUM},
-		     {CSINK_FACT_CPUS, HOW_MAX}};
+	} rules[] = {{CSINK_FACT_UNWAITED, HOW_SUM}, {CSINK_FACT_WALL, HOW_SUM},    {CSINK_FACT_USER, HOW_SUM},
+		     {CSINK_FACT_SYS, HOW_SUM},      {CSINK_FACT_MAXRSS, HOW_MAX},  {CSINK_FACT_PROCESSES, HOW_SUM},
+		     {CSINK_FACT_THREADS, HOW_SUM},  {CSINK_FACT_COUNTER, HOW_SUM}, {CSINK_FACT_LOSS, HOW_SUM},
+		     {CSINK_FACT_RUNS, HOW_SUM},     {CSINK_FACT_CPUS, HOW_MAX}};
 	uint32_t i;
 
 	for (i = 0; i < CSINK_ARRAY_SIZE(rules); i++) {

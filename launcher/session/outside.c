@@ -251,6 +251,8 @@ void csink_outside_finish(struct csink_outside_watch *watch, const struct rusage
 		out->max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024;
 		out->has_rusage = 1;
 	}
+	if (watch->tree)
+		csink_process_tree_settle(watch->tree);
 	counts_read(watch, out);
 	explain_refused(watch, out);
 	tree_read(watch, command_pid, reason, out);

@@ -12,6 +12,9 @@
 #include "launcher/base/hash.h"
 #include "launcher/base/proc.h"
 #include "launcher/session/find_program.h"
+#include "preload/core/task_stat.h"
+
+#define RECENT_NS (CSINK_NS_PER_S / 10)
 
 void csink_process_table_init(struct csink_process_table *table, uint32_t nr_events)
 {
@@ -59,8 +62,10 @@ static struct csink_process_entry *add(struct csink_process_table *table, uint32
 	process->start_ns = table->now_ns;
 	process->nr_tasks = process->nr_live = 1;
 	parent = find(table, ppid);
-	if (parent)
+	if (parent) {
 		memcpy(process->info.comm, parent->info.comm, sizeof(process->info.comm));
+		process->parent = (uint32_t)(parent - table->processes) + 1;
+	}
 	csink_table_set(&table->pids, slot_of(table, pid), csink_hash_number(pid), ++table->nr);
 	return process;
 }
@@ -91,10 +96,16 @@ void csink_process_table_feed(struct csink_process_table *table, const union csi
 		break;
 	case PERF_RECORD_EXIT:
 		process = find_or_add(table, record->task.pid);
-		if (process && process->nr_live)
+		if (!process)
+			break;
+		if (process->nr_live)
 			process->nr_live--;
-		if (process && !process->info.ppid)
+		process->exit_ns = table->now_ns;
+		if (!process->info.ppid)
 			process->info.ppid = (int32_t)record->task.ppid;
+		/* Its parent had ended, and a process outside the tree waits for it. The record has the parent at the
+		 * exit. */
+		process->info.is_unwaited = process->parent && !find(table, record->task.ppid);
 		break;
 	case PERF_RECORD_COMM:
 		if (record->comm.pid != record->comm.tid) /* a thread names itself */
@@ -151,6 +162,29 @@ static void settle_running(struct csink_process_entry *process)
 	info->has_cpu = !process_cpu_ns(info->pid, &info->cpu_ns);
 }
 
+/* Does it run, or wait for nothing but a CPU or a disk? Then it may be ending: what it waited for was the command. */
+static bool is_busy(const struct csink_process_entry *process)
+{
+	struct csink_task_stat stat;
+
+	return csink_proc_is_running(process->info.pid, process->start_ns) &&
+	       !csink_task_stat_read(process->info.pid, &stat) && (stat.state == 'R' || stat.state == 'D');
+}
+
+/* Children first: the end of one that is busy wakes its parent. */
+bool csink_process_table_is_busy(struct csink_process_table *table)
+{
+	for (uint32_t i = table->nr; i-- > 0;) {
+		const struct csink_process_entry *process = &table->processes[i];
+		/* The record of its exit comes before the process is gone. */
+		bool may_be_there = process->nr_live || table->now_ns - process->exit_ns < RECENT_NS;
+
+		if (may_be_there && find(table, (uint32_t)process->info.pid) == process && is_busy(process))
+			return true;
+	}
+	return false;
+}
+
 bool csink_process_table_is_behind(struct csink_process_table *table)
 {
 	for (uint32_t i = 0; i < table->nr; i++) {
@@ -181,6 +215,10 @@ int csink_process_table_finish(struct csink_process_table *table, struct csink_p
 			settle_running(process);
 		else
 			process->info.has_cpu = is_complete(table, process);
+		/* What an unwaited process waits for is its own, and adds to no time of the command's. */
+		process->info.is_unwaited |= process->info.still_running;
+		if (process->parent) /* parents come first */
+			process->info.is_unwaited |= table->processes[process->parent - 1].info.is_unwaited;
 		result->processes[i] = process->info;
 		result->nr_running += process->info.still_running;
 	}

@@ -41,6 +41,8 @@ union csink_process_record {
 struct csink_process_entry {
 	struct csink_outside_process info;
 	uint64_t start_ns; /* CLOCK_MONOTONIC of the first record that names it */
+	uint64_t exit_ns;  /* the same of the last record of an exit of its tasks */
+	uint32_t parent;   /* index + 1 of the process that forked it; 0: none of the table */
 	uint32_t nr_tasks; /* threads seen, the first included */
 	uint32_t nr_live;
 	uint64_t nr_reads;
@@ -65,6 +67,9 @@ void csink_process_table_feed(struct csink_process_table *table, const union csi
 /** True if a process has ended of whose exit no record was fed: records are waiting, of its children's start as well.
  */
 bool csink_process_table_is_behind(struct csink_process_table *table);
+
+/** True if a process is on a CPU, or waits for one or for a disk: it may be ending. */
+bool csink_process_table_is_busy(struct csink_process_table *table);
 
 /** Settle what is complete and what still runs (asks the kernel about those only). Returns 0 or -ENOMEM. */
 int csink_process_table_finish(struct csink_process_table *table, struct csink_process_tree_result *result);

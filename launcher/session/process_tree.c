@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -20,6 +21,7 @@
 #define RING_PAGES_ROOT 32
 #define RING_PAGES 8
 #define SETTLE_NS 1000000
+#define MAX_SETTLE_NS (100 * SETTLE_NS)
 
 /*
  * A ring takes writers on one CPU at a time: two lose records, and may leave it in a state in which it reports nothing.
@@ -126,6 +128,21 @@ static void take(void *arg, const struct perf_event_header *record, uint64_t tim
 void csink_process_tree_drain(struct csink_process_tree *tree)
 {
 	csink_rings_drain(&tree->rings, csink_monotonic_ns() - SETTLE_NS, take, tree);
+}
+
+void csink_process_tree_settle(struct csink_process_tree *tree)
+{
+	const struct timespec step = {.tv_nsec = SETTLE_NS};
+	uint64_t end_ns = csink_monotonic_ns() + MAX_SETTLE_NS;
+	int nr_quiet = 0;
+
+	/* A process may have forked between a look at the rings and one at the processes: two looks. */
+	while (nr_quiet < 2 && csink_monotonic_ns() < end_ns) {
+		csink_rings_drain(&tree->rings, UINT64_MAX, take, tree);
+		nr_quiet = csink_process_table_is_busy(&tree->table) ? 0 : nr_quiet + 1;
+		if (!nr_quiet)
+			nanosleep(&step, NULL);
+	}
 }
 
 int csink_process_tree_finish(struct csink_process_tree *tree, struct csink_process_tree_result *result)

@@ -28,6 +28,12 @@ int csink_process_tree_fd(const struct csink_process_tree *tree);
 /** Read what the rings hold. Records younger than a millisecond stay, so that those of all CPUs can be ordered. */
 void csink_process_tree_drain(struct csink_process_tree *tree);
 
+/**
+ * After the command's end, wait for processes that end with it (they read the end of a pipe, or are being killed): as
+ * long as one of the tree is busy, 100 ms at most. Returns at once where all others sleep, or none is left.
+ */
+void csink_process_tree_settle(struct csink_process_tree *tree);
+
 struct csink_process_tree_result {
 	struct csink_outside_process *processes; /* malloc'ed, the caller's; in order of start */
 	uint32_t nr_processes;

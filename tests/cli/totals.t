@@ -74,6 +74,38 @@ pid=$(sed -n 's/.*still runs ([a-z]* \([0-9]*\)).*/\1/p' err)
 : >hold
 ok "a process that outlives the command writes its own profile at its end" wait_until 20 test -s "d.pb.gz.$pid"
 
+# covered NAME: the share that samples cover, of the report in err, is at most what they can cover.
+covered() {
+	share=$(sed -n 's/.*samples cover \([0-9]*\)\.[0-9]* %.*/\1/p' err)
+	ok "$1: samples cover no more than what was accounted" test "${share:-999}" -le 101 || diag "$(cat err)"
+}
+rm -f hold up
+mkfifo hold up
+countersink -o b.pb.gz -- sh -c '("$0" 200 >burned; echo up >up; read -r line <hold) & read -r line <up' "$TARGETS/burn" 2>err &
+wait $!
+covered "a process that outlives the command"
+like "$(cat err)" 'ms sys \+ [0-9.]+ m?s of processes that were not waited for' "a process that outlives the command has its part of the time"
+: >hold
+# Its parent ends before it does, and it before the command: no process of the run waits for it.
+rm -f up
+mkfifo up
+countersink -o b.pb.gz -- sh -c '(("$0" 200 >burned; echo up >up) &); read -r line <up; sleep 0.2' "$TARGETS/burn" 2>err
+covered "an orphan that ends before the command"
+like "$(cat err)" 'of processes that were not waited for' "an orphan that ends before the command has its part of the time"
+# It ends by itself, as the end of the command's pipe is what it waits for.
+rm -f up
+mkfifo up
+countersink -o b.pb.gz -- sh -c '(exec 3>&-; read -r line <up; "$0" 20 >burned) & exec 3>up; sleep 0.05' "$TARGETS/burn" 2>err
+unlike "$(cat err)" 'still runs' "a process that ends with the command does not count as running"
+covered "a process that ends with the command"
+
+# Without a launcher: a name that has the number already gets no other.
+rm -f hold up
+mkfifo hold up
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$PWD/l.%p.pb.gz COUNTERSINK_QUIET=1 sh -c 'sh -c "echo up >up; read -r line <hold; true" & read -r line <up; echo $! >pid'
+: >hold
+ok "the environment alone: a later profile has the PID once in its name" wait_until 20 test -s "l.$(cat pid).pb.gz"
+
 # Refused.
 for error in 1 13 38; do # EPERM, EACCES, ENOSYS
 	"$TARGETS/deny_perf" -e $error countersink -o r.pb.gz -- sh -c 'echo out; exit 3' >out 2>err

@@ -94,6 +94,31 @@ static void test_table(void)
 	csink_process_table_free(&table);
 }
 
+/* Who waits for a process is what wait4(2)'s times depend on: its own parent, or a process outside the tree. */
+static void test_unwaited(void)
+{
+	enum { DAEMON = LATER, GRANDCHILD };
+	struct csink_process_tree_result result;
+	struct csink_process_table table;
+
+	csink_process_table_init(&table, 1);
+	comm(&table, COMMAND, COMMAND, "sh");
+	task(&table, PERF_RECORD_FORK, CHILD, COMMAND, CHILD, COMMAND);
+	task(&table, PERF_RECORD_FORK, DAEMON, CHILD, DAEMON, CHILD);
+	task(&table, PERF_RECORD_FORK, GRANDCHILD, DAEMON, GRANDCHILD, DAEMON);
+	task(&table, PERF_RECORD_EXIT, GRANDCHILD, DAEMON, GRANDCHILD, DAEMON);
+	task(&table, PERF_RECORD_EXIT, CHILD, COMMAND, CHILD, COMMAND);
+	task(&table, PERF_RECORD_EXIT, DAEMON, 1, DAEMON, 1);
+	task(&table, PERF_RECORD_EXIT, COMMAND, 4242, COMMAND, 4242);
+	is_num(csink_process_table_finish(&table, &result), 0, "unwaited: the results are computed");
+	ok(!result.processes[0].is_unwaited, "unwaited: the launcher waits for the command");
+	ok(!result.processes[1].is_unwaited, "unwaited: its parent waited for a child");
+	ok(result.processes[2].is_unwaited, "unwaited: no process of the tree waited for one whose parent had ended");
+	ok(result.processes[3].is_unwaited, "unwaited: nor do the command's times have what that one waited for");
+	free(result.processes);
+	csink_process_table_free(&table);
+}
+
 static void test_many(void)
 {
 	struct csink_process_tree_result result;
@@ -378,6 +403,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		be(argv[1]);
 	test_table();
+	test_unwaited();
 	test_many();
 	test_tree();
 	test_switches();

@@ -14,6 +14,7 @@
 #include "launcher/attach/boundary_samples.h"
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
+#include "launcher/base/proc.h"
 #include "launcher/collect/collect.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/save.h"
@@ -327,30 +328,51 @@ static void remove_directory(void *arg)
 	csink_run_directory_remove(arg);
 }
 
-/* Name the processes that outlive the command; from the recordings, if the kernel did not report processes. */
+/* Which of the processes that still ran when they were counted run now. */
+static void settle_running(struct run *run)
+{
+	for (uint32_t i = 0; run->outside.processes && i < run->outside.nr_processes; i++) {
+		struct csink_outside_process *process = &run->outside.processes[i];
+
+		process->still_running = process->still_running && csink_proc_is_running(process->pid, 0);
+	}
+}
+
+/*
+ * Name the processes that outlive the command; from the recordings, if the kernel did not report processes. From here
+ * on each that has a recording leaves a profile of its own, also if it ends before its recording is read.
+ */
 static void note_running(struct run *run)
 {
-	const struct csink_outside_process *processes = run->outside.processes;
-	uint32_t nr = 0, nr_processes = processes ? run->outside.nr_processes : 0;
-	char names[256] = "";
+	const struct csink_outside_process *processes;
+	uint32_t nr = 0, nr_writers = 0;
+	char names[256] = "", later[2 * PATH_MAX] = "";
 	int32_t pids[MAX_NAMED];
 
-	for (uint32_t i = 0; i < nr_processes; i++) {
+	if (run->inject) {
+		csink_run_directory_mark(&run->injection.directory);
+		nr_writers = csink_run_directory_writers(&run->injection.directory, pids, MAX_NAMED);
+	}
+	settle_running(run);
+	processes = run->outside.processes;
+	for (uint32_t i = 0; processes && i < run->outside.nr_processes; i++) {
 		if (!processes[i].still_running || nr++ >= MAX_NAMED)
 			continue;
 		csink_append(names, sizeof(names), "%s%s %d", *names ? ", " : "", processes[i].comm, processes[i].pid);
 	}
-	if (!processes && run->inject)
-		nr = csink_run_directory_writers(&run->injection.directory, pids, MAX_NAMED);
+	if (!processes)
+		nr = nr_writers;
 	for (uint32_t i = 0; !processes && i < CSINK_MIN(nr, (uint32_t)MAX_NAMED); i++)
 		csink_append(names, sizeof(names), "%s%d", *names ? ", " : "", pids[i]);
 	if (!nr)
 		return;
-	csink_outside_note(&run->outside,
-			   "%u process%s still run%s (%s%s): data so far is included; processes still running will "
-			   "write %s.PID; programs started from now on are not profiled",
-			   nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "",
-			   run->save.path);
+	if (nr_writers)
+		snprintf(later, sizeof(later), "processes still running will write %s.PID; ", run->save.path);
+	csink_outside_note(
+		&run->outside,
+		"%u process%s still run%s (%s%s): data so far is included; %sprograms started from now on are "
+		"not profiled",
+		nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "", later);
 }
 
 /* ---- the profile ---- */

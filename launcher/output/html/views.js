@@ -108,7 +108,7 @@ function diffColumns(app, functions, unit) {
 
 // The facts of a run as lists; keys as the profile has them, for people.
 function renderFacts(model) {
-	const known = {wall_ns: 'nanoseconds', user_ns: 'nanoseconds', sys_ns: 'nanoseconds', maxrss_bytes: 'bytes'};
+	const known = {wall_ns: 'nanoseconds', user_ns: 'nanoseconds', sys_ns: 'nanoseconds', unwaited_ns: 'nanoseconds', maxrss_bytes: 'bytes'};
 	return model.sides.map((side) => {
 		const rows = side.facts.map(([key, value]) => [
 			key.replace(/_(ns|bytes)$/, '').replaceAll('_', ' ') || 'comment',

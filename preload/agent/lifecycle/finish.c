@@ -34,6 +34,7 @@
 enum { HELPER_STACK = 64 * 1024 };
 
 static CSINK_COLD char output[PATH_MAX]; /* absolute */
+static pid_t output_pid;                 /* the process whose number a pattern in it has become; 0: none */
 static pid_t finished_pid;               /* the process whose profile was made */
 static int kept_stderr = -1;
 
@@ -60,6 +61,7 @@ static void fix_output(void)
 	char host[256] = "localhost", comm[17] = "", path[PATH_MAX], why[200], cwd[PATH_MAX];
 	struct csink_output_names names = {getpid(), host, comm, csink_output_rank()};
 
+	output_pid = csink_output_has_pid(csink_config.output) ? names.pid : 0;
 	gethostname(host, sizeof(host) - 1);
 	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
 	if (csink_output_expand(csink_config.output, &names, path, sizeof(path), why, sizeof(why)) < 0) {
@@ -230,12 +232,16 @@ static bool write_all(int fd, const char *from, size_t bytes)
 	return true;
 }
 
-/* The name of a profile of what came after the run's own profile was made: OUTPUT.PID. */
+/* The name of a profile of a process that goes on after the run's own profile was made: OUTPUT.PID, or OUTPUT where
+ * that has the PID already. */
 static void later_output(char *to, size_t size)
 {
 	if (!output[0])
 		fix_output();
-	snprintf(to, size, "%.4000s.%d", output, (int)csink_process.pid);
+	if (output_pid == csink_process.pid && csink_config.owner != csink_process.pid)
+		snprintf(to, size, "%s", output);
+	else
+		snprintf(to, size, "%.4000s.%d", output, (int)csink_process.pid);
 }
 
 /* Our file was collected and removed while we ran on (a daemon): its pages are still ours. */

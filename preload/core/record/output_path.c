@@ -42,6 +42,15 @@ static const char *value_of(char letter, const struct csink_output_names *names,
 	}
 }
 
+bool csink_output_has_pid(const char *template)
+{
+	const char *c = template;
+
+	while ((c = strchr(c, '%')) && c[1] && c[1] != 'p')
+		c += 2;
+	return c && c[1];
+}
+
 #define MAX_VALUE 100 /* bytes of a value: one from the environment may be of any length */
 
 /* The path so far. */

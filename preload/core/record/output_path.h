@@ -2,6 +2,7 @@
 #ifndef CSINK_OUTPUT_PATH_H
 #define CSINK_OUTPUT_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,6 +28,9 @@ static inline const char *csink_output_name(const char *path)
 
 /** The rank of a parallel job: what OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID says, else "0". */
 const char *csink_output_rank(void);
+
+/** Has a template %p? */
+bool csink_output_has_pid(const char *template);
 
 /**
  * Expand a template: %p pid, %h host, %c command, %r rank, %% a percent sign.
