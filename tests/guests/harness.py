@@ -157,7 +157,7 @@ def check_profile(guest, engine, path, directory, runtime, stolen):
                           (name, share, total / 1e6, least, ['%s %.1f' % (f, ns / 1e6) for ns, f in tops],
                            facts.get('engine')))
     if 'user_ns' in facts and total:
-        kernel = int(facts['user_ns'][0]) + int(facts['sys_ns'][0])
+        kernel = sum(int(facts.get(key, [0])[0]) for key in ('user_ns', 'sys_ns', 'unwaited_ns'))
         much = max(0.03 * kernel, 5e6)
         if (total < kernel - much or total > kernel + much + stolen) and 'sum' not in guest.same:
             raise Failure('the profile has %.1f ms, the kernel accounted %.1f ms; %.1f ms were stolen' %
