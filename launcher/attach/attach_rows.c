@@ -159,7 +159,7 @@ static int save_modules(struct saving *s)
 		module->file_offset = mapping->offset;
 		module->load_ns = mapping->load_ns;
 		module->unload_ns = mapping->unload_ns;
-		module->is_vdso = mapping->object->is_vdso;
+		module->is_vdso = mapping->object->is_vdso && !mapping->object->memory; /* ours */
 		module->build_id_len = mapping->object->build_id_len;
 		memcpy(module->build_id, mapping->object->build_id, sizeof(module->build_id));
 		module->path_len = (uint16_t)path_len;

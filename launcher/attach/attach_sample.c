@@ -38,7 +38,7 @@ bool csink_attach_sample_read(const struct csink_attach_counters *c, const struc
 {
 	struct fields fields = {(const uint64_t *)(record + 1),
 				(const uint64_t *)record + record->size / sizeof(uint64_t), false};
-	uint64_t ids, size;
+	uint64_t ids, size, abi;
 
 	memset(s, 0, sizeof(*s));
 	s->in_kernel = (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
@@ -58,7 +58,9 @@ bool csink_attach_sample_read(const struct csink_attach_counters *c, const struc
 		s->nr_callchain = next(&fields);
 		s->callchain = next_run(&fields, s->nr_callchain);
 	}
-	if (next(&fields) != 0) /* the ABI of the registers; 0: there are none */
+	abi = next(&fields); /* of the registers; 0: there are none */
+	s->is_32 = abi == PERF_SAMPLE_REGS_ABI_32;
+	if (abi)
 		s->regs = next_run(&fields,
 				   c->stacks == CSINK_ATTACH_COPY ? __builtin_popcountll(csink_walk_regs_mask) : 1);
 	if (c->stacks == CSINK_ATTACH_COPY) {

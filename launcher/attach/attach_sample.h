@@ -11,6 +11,7 @@ struct csink_attach_sample {
 	int32_t pid, tid;
 	const uint64_t *callchain, *regs;
 	uint64_t nr_callchain, stack_bytes;
+	bool is_32;     /* of a program in 32-bit mode */
 	bool in_kernel; /* regs are then those before the system call, fault or interrupt */
 	const char *stack;
 };

@@ -6,11 +6,13 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "launcher/symbols/eh_frame_32.h"
 #include "preload/core/cfi/cfi_read.h"
 
 #define MAX_BYTES (64U << 20) /* of a segment that is looked through, of .eh_frame */
 #define LEAST_ENTRY 12        /* bytes of an entry: its length, its CIE, an address */
 #define MAX_FIRST_CIE 256     /* bytes of the entry that .eh_frame begins with */
+#define INDEX_HEAD 12         /* bytes before the index's entries */
 #define LEAST_ENTRIES 8       /* fewer may have the form by accident */
 
 /* ---- the entries of .eh_frame ---- */
@@ -163,36 +165,103 @@ static void find_stubs(struct csink_attach_object *object, const struct csink_ob
 	object->stubs_end = section.sh_addr + section.sh_size;
 }
 
-uint64_t csink_eh_index_make(struct csink_attach_object *object, const struct csink_object_file *file, uint64_t room)
+/* Room for so many bytes of entries and their index, in which the offsets can tell the distance. */
+static uint64_t allocate(struct csink_attach_object *object, uint64_t entries, uint64_t vaddr)
 {
-	static const uint8_t head[] = {1, CSINK_PE_UDATA4, CSINK_PE_UDATA4, CSINK_PE_DATAREL | CSINK_PE_SDATA4};
-	struct found found = {0};
-	const ElfW(Phdr) * segment;
-	uint64_t bytes, index;
-	uint32_t nr, max;
+	uint64_t index = CSINK_ALIGN_UP(entries, 8);
+	uint64_t bytes = index + INDEX_HEAD + entries / LEAST_ENTRY * sizeof(struct indexed);
 
-	if (!find(object, file, &found) || found.bytes < LEAST_ENTRY || found.bytes > MAX_BYTES)
+	object->copy = calloc(1, bytes);
+	if (!object->copy)
 		return 0;
-	/* The index lies behind the copy, at a distance that its offsets can tell. */
-	max = (uint32_t)(found.bytes / LEAST_ENTRY);
-	index = CSINK_ALIGN_UP(found.bytes, 8);
-	bytes = index + sizeof(head) + 8 + max * sizeof(struct indexed);
-	segment = csink_object_file_segment(file, found.vaddr);
-	object->copy = segment && bytes <= room ? calloc(1, bytes) : NULL;
-	if (!object->copy || !csink_object_file_read(file, object->copy, found.bytes,
-						     segment->p_offset + (found.vaddr - segment->p_vaddr)))
-		return 0;
-	object->table_bias = (uintptr_t)object->copy - found.vaddr;
+	object->table_bias = (uintptr_t)object->copy - vaddr;
 	object->table.low = object->copy;
-	object->table.high = object->table.low + found.bytes;
+	object->table.high = object->table.low + entries;
 	object->table.hdr = object->table.low + index;
 	object->table.hdr_end = object->table.low + bytes;
-	nr = fill(object, (struct indexed *)((char *)object->copy + index + 12), max);
-	memcpy((char *)object->copy + index, head, sizeof(head));
-	memcpy((char *)object->copy + index + 8, &nr, sizeof(nr));
+	return bytes;
+}
+
+/* The entries are there: find them, and write the index. */
+static bool fill_index(struct csink_attach_object *object)
+{
+	static const uint8_t head[] = {1, CSINK_PE_UDATA4, CSINK_PE_UDATA4, CSINK_PE_DATAREL | CSINK_PE_SDATA4};
+	uint8_t *index = (uint8_t *)object->copy + (object->table.hdr - object->table.low);
+	uint32_t max = (uint32_t)((object->table.high - object->table.low) / LEAST_ENTRY);
+	uint32_t nr = fill(object, (struct indexed *)(index + INDEX_HEAD), max);
+
+	memcpy(index, head, sizeof(head));
+	memcpy(index + 8, &nr, sizeof(nr));
 	if (!nr)
 		object->table = (struct csink_cfi_table){0};
-	else
+	return nr > 0;
+}
+
+uint64_t csink_eh_index_make(struct csink_attach_object *object, const struct csink_object_file *file, uint64_t room)
+{
+	struct found found = {0};
+	const ElfW(Phdr) * segment;
+	uint64_t bytes;
+
+	if (!find(object, file, &found) || found.bytes < LEAST_ENTRY || found.bytes > MAX_BYTES ||
+	    2 * found.bytes > room)
+		return 0;
+	segment = csink_object_file_segment(file, found.vaddr);
+	bytes = segment ? allocate(object, found.bytes, found.vaddr) : 0;
+	if (!bytes)
+		return 0;
+	if (!csink_object_file_read(file, object->copy, found.bytes,
+				    segment->p_offset + (found.vaddr - segment->p_vaddr)))
+		object->table = (struct csink_cfi_table){0};
+	else if (fill_index(object))
 		find_stubs(object, file);
+	return bytes;
+}
+
+/* ---- 32-bit objects ---- */
+
+/* Where it is: by its section; else from where .eh_frame_hdr says to the end of that segment. */
+static bool find_32(const struct csink_object_file *file, const ElfW(Phdr) * hdr, uint64_t *vaddr, uint64_t *bytes)
+{
+	const ElfW(Phdr) * segment;
+	uint8_t head[8];
+	uint32_t at;
+	ElfW(Shdr) section;
+
+	if (csink_object_file_section(file, ".eh_frame", &section)) {
+		*vaddr = section.sh_addr;
+		*bytes = section.sh_size;
+		return true;
+	}
+	if (!hdr || hdr->p_filesz < sizeof(head) || !csink_object_file_read(file, head, sizeof(head), hdr->p_offset) ||
+	    head[0] != 1 || head[1] != (CSINK_PE_PCREL | CSINK_PE_SDATA4))
+		return false;
+	memcpy(&at, head + 4, sizeof(at));
+	*vaddr = (uint32_t)(at + hdr->p_vaddr + 4);
+	segment = csink_object_file_segment(file, *vaddr);
+	*bytes = segment ? segment->p_filesz - (*vaddr - segment->p_vaddr) : 0;
+	return segment != NULL;
+}
+
+uint64_t csink_eh_index_make_32(struct csink_attach_object *object, const struct csink_object_file *file,
+				const ElfW(Phdr) * hdr, uint64_t room)
+{
+	CSINK_AUTO_FREE uint8_t *in = NULL, *entries = NULL;
+	const ElfW(Phdr) * segment;
+	uint64_t vaddr, nr_in, bytes;
+	uint32_t nr = 0;
+
+	if (!find_32(file, hdr, &vaddr, &nr_in) || nr_in < LEAST_ENTRY || nr_in > MAX_BYTES || 6 * nr_in > room)
+		return 0;
+	segment = csink_object_file_segment(file, vaddr);
+	in = segment ? malloc(nr_in) : NULL;
+	if (!in || !csink_object_file_read(file, in, nr_in, segment->p_offset + (vaddr - segment->p_vaddr)))
+		return 0;
+	entries = csink_eh_frame_32_rewrite(in, nr_in, vaddr, &nr);
+	bytes = entries && nr >= LEAST_ENTRY ? allocate(object, nr, vaddr) : 0;
+	if (!bytes)
+		return 0;
+	memcpy(object->copy, entries, nr);
+	fill_index(object);
 	return bytes;
 }

@@ -15,4 +15,11 @@
  */
 uint64_t csink_eh_index_make(struct csink_attach_object *object, const struct csink_object_file *file, uint64_t room);
 
+/**
+ * The same for an object for 32-bit mode, whose entries are rewritten (eh_frame_32.h).
+ * @hdr  segment of .eh_frame_hdr, which says where .eh_frame is if no section does; NULL: none
+ */
+uint64_t csink_eh_index_make_32(struct csink_attach_object *object, const struct csink_object_file *file,
+				const ElfW(Phdr) * hdr, uint64_t room);
+
 #endif

@@ -85,6 +85,7 @@ static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_ima
 {
 	uint64_t cfas[CSINK_MAX_DEPTH];
 	struct place place = {image};
+	struct csink_walk_trust trust = {0};
 	struct csink_walk_copy copy = {.regs = s->regs,
 				       .stack = s->stack,
 				       .stack_bytes = s->stack_bytes,
@@ -92,12 +93,16 @@ static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_ima
 				       .arg = &place,
 				       .cfas = cfas,
 				       .chain = s->callchain,
-				       .nr_chain = s->nr_callchain};
+				       .nr_chain = s->nr_callchain,
+				       .is_32 = s->is_32,
+				       .trust = &trust};
 	enum csink_walk_copy_end end;
 	bool helped;
 	uint32_t nr = csink_walk_chosen(f->walk_by, &copy, frames, f->max_depth, &end, &helped);
 
 	f->nr_helped += helped;
+	f->nr_by_code += trust.by_code && !trust.by_guess;
+	f->nr_guessed += trust.by_guess;
 	if (end == CSINK_COPY_DEPTH || end == CSINK_COPY_CUT) {
 		*flags = CSINK_CHAIN_TRUNCATED;
 		image->losses[CSINK_LOSS_DEPTH] += end == CSINK_COPY_DEPTH;
@@ -302,9 +307,15 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 static void note_losses(struct csink_attach_follow *f)
 {
 	struct csink_attach_image *first = f->images.nr ? f->images.at[0] : NULL;
+	unsigned long long nr_untabled = f->nr_by_code + f->nr_guessed;
+	char guessed[128] = "";
 
 	for (uint32_t i = 0; i < f->images.nr && first && !first->nr_rows; i++)
 		first = f->images.at[i];
+	if (f->nr_guessed)
+		snprintf(guessed, sizeof(guessed),
+			 ", in %llu of them also guessed by words that look like return addresses",
+			 (unsigned long long)f->nr_guessed);
 	if (f->nr_deep)
 		csink_outside_note(
 			f->outside,
@@ -316,6 +327,12 @@ static void note_losses(struct csink_attach_follow *f)
 				   "%llu stacks were walked by libunwind, beyond unwind rules that countersink's own "
 				   "walker does not follow (--unwind=dwarf ends them there)",
 				   (unsigned long long)f->nr_helped);
+	if (nr_untabled)
+		csink_outside_note(
+			f->outside,
+			"%llu stacks lead through code without unwind tables; callers there were found by its "
+			"instructions%s",
+			nr_untabled, guessed);
 	if (f->nr_throttled)
 		csink_outside_note(f->outside,
 				   "the kernel stopped events %llu times, for they overflow more often than it allows "

@@ -20,6 +20,7 @@ struct csink_attach_follow {
 	struct csink_outside *outside;
 	uint64_t nr_samples, nr_deep, nr_throttled; /* nr_deep: stacks of which the copy has the top only */
 	uint64_t nr_helped;                         /* stacks that libunwind took over */
+	uint64_t nr_by_code, nr_guessed;            /* stacks through code without tables: see csink_walk_trust */
 	/* What each thread's event had counted at its last sample. */
 	struct csink_attach_last {
 		uint64_t id, value;

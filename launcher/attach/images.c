@@ -305,7 +305,9 @@ void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, ui
 	if (!image)
 		return;
 	image->is_injected |= !strcmp(csink_base_name(path), CSINK_LIBRARY);
-	if (csink_attach_is_object(path))
+	if (!strcmp(path, "[vdso]"))
+		mapping.object = csink_attach_objects_get_vdso(&images->objects, pid, start, bytes);
+	else if (csink_attach_is_object(path))
 		mapping.object = csink_attach_objects_get(&images->objects, pid, image->root, path);
 	for (uint32_t i = 0; i < image->nr_mappings; i++) {
 		struct csink_attach_mapping *old = &image->mappings[i];

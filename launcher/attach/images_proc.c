@@ -132,8 +132,10 @@ static void read_object(struct csink_attach_images *images, int32_t pid, uint64_
 {
 	struct csink_attach_object *object = NULL;
 
-	(void)bytes, (void)now_ns;
-	if (csink_attach_is_object(path))
+	(void)now_ns;
+	if (!strcmp(path, "[vdso]"))
+		object = csink_attach_objects_get_vdso(&images->objects, pid, start, bytes);
+	else if (csink_attach_is_object(path))
 		object = csink_attach_objects_get(&images->objects, pid, images->prepared_root, path);
 	if (object && images->on_object)
 		images->on_object(images->arg, pid, object, csink_attach_object_bias(object, start, offset));

@@ -15,6 +15,8 @@ bool csink_object_file_read(const struct csink_object_file *file, void *to, size
 {
 	if (file->fd >= 0)
 		return pread(file->fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
+	if (file->memory_bytes && (offset > file->memory_bytes || bytes > file->memory_bytes - offset))
+		return false;
 	memcpy(to, file->memory + offset, bytes);
 	return true;
 }
@@ -24,13 +26,18 @@ static bool begin_32(struct csink_object_file *file)
 	Elf32_Phdr phdr[CSINK_FILE_MAX_PHDR];
 	Elf32_Ehdr head;
 
-	file->head = (ElfW(Ehdr)){0};
 	file->is_32 = true;
 	if (!csink_object_file_read(file, &head, sizeof(head), 0) || head.e_phentsize != sizeof(phdr[0]))
 		return false;
 	file->nr_phdr = CSINK_MIN(head.e_phnum, (uint32_t)CSINK_FILE_MAX_PHDR);
 	if (!csink_object_file_read(file, phdr, file->nr_phdr * sizeof(phdr[0]), head.e_phoff))
 		return false;
+	file->head = (ElfW(Ehdr)){.e_machine = head.e_machine,
+				  .e_entry = head.e_entry,
+				  .e_shoff = head.e_shoff,
+				  .e_shnum = head.e_shnum,
+				  .e_shentsize = head.e_shentsize,
+				  .e_shstrndx = head.e_shstrndx};
 	for (uint32_t i = 0; i < file->nr_phdr; i++)
 		file->phdr[i] = (ElfW(Phdr)){.p_type = phdr[i].p_type,
 					     .p_flags = phdr[i].p_flags,
@@ -93,6 +100,31 @@ static bool is_loaded(const struct csink_object_file *file, const ElfW(Shdr) * s
 	return section->sh_offset - segment->p_offset == before && section->sh_size <= segment->p_filesz - before;
 }
 
+static bool read_sections_32(const struct csink_object_file *file, ElfW(Shdr) * sections, uint32_t nr)
+{
+	CSINK_AUTO_FREE Elf32_Shdr *from = malloc(nr * sizeof(*from));
+
+	if (!from || file->head.e_shentsize != sizeof(*from) ||
+	    !csink_object_file_read(file, from, nr * sizeof(*from), file->head.e_shoff))
+		return false;
+	for (uint32_t i = 0; i < nr; i++)
+		sections[i] = (ElfW(Shdr)){.sh_name = from[i].sh_name,
+					   .sh_type = from[i].sh_type,
+					   .sh_flags = from[i].sh_flags,
+					   .sh_addr = from[i].sh_addr,
+					   .sh_offset = from[i].sh_offset,
+					   .sh_size = from[i].sh_size};
+	return true;
+}
+
+static bool read_sections(const struct csink_object_file *file, ElfW(Shdr) * sections, uint32_t nr)
+{
+	if (file->is_32)
+		return read_sections_32(file, sections, nr);
+	return file->head.e_shentsize == sizeof(*sections) &&
+	       csink_object_file_read(file, sections, nr * sizeof(*sections), file->head.e_shoff);
+}
+
 bool csink_object_file_section(const struct csink_object_file *file, const char *name, ElfW(Shdr) * found)
 {
 	const ElfW(Ehdr) *head = &file->head;
@@ -100,10 +132,10 @@ bool csink_object_file_section(const struct csink_object_file *file, const char 
 	CSINK_AUTO_FREE ElfW(Shdr) *sections = NULL;
 
 	/* Of the vdso not everything that its headers tell of need be mapped. */
-	if (file->fd < 0 || !nr || head->e_shentsize != sizeof(*sections) || head->e_shstrndx >= nr)
+	if (file->fd < 0 || !nr || head->e_shstrndx >= nr)
 		return false;
 	sections = malloc(nr * sizeof(*sections));
-	if (!sections || !csink_object_file_read(file, sections, nr * sizeof(*sections), head->e_shoff))
+	if (!sections || !read_sections(file, sections, nr))
 		return false;
 	for (uint32_t i = 0; i < nr; i++) {
 		if (!is_loaded(file, &sections[i]) || !is_named(file, &sections[head->e_shstrndx], &sections[i], name))

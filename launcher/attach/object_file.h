@@ -15,7 +15,8 @@
 struct csink_object_file {
 	int fd; /* -1: memory */
 	const char *memory;
-	bool is_32; /* of 32-bit words: the headers below are made of its own, without those of sections */
+	uint64_t memory_bytes; /* 0: as many as are asked for: it is trusted */
+	bool is_32;            /* of 32-bit words: the headers below are made of its own */
 	ElfW(Ehdr) head;
 	ElfW(Phdr) phdr[CSINK_FILE_MAX_PHDR];
 	uint32_t nr_phdr;

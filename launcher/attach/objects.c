@@ -20,11 +20,14 @@
 #include "include/internal/grow.h"
 #include "launcher/attach/eh_index.h"
 #include "launcher/attach/go_object.h"
+#include "launcher/attach/object_code.h"
 #include "launcher/attach/object_file.h"
+#include "launcher/attach/remote.h"
 #include "launcher/base/regular.h"
 #include "preload/core/cfi/cfi_read.h"
 
 #define MAX_NOTES 65536
+#define MAX_VDSO 65536
 #define MAX_TABLES (256U << 20)
 #define MAX_COPIED (1ULL << 30) /* of all objects: files may say that they have more than they have */
 
@@ -112,6 +115,7 @@ static void take_elf(struct csink_attach_objects *objects, struct csink_attach_o
 		return;
 	object->is_other = false;
 	object->is_32 = file->is_32;
+	object->entry = file->head.e_entry;
 	for (uint32_t i = 0; i < file->nr_phdr; i++) {
 		const ElfW(Phdr) *phdr = &file->phdr[i];
 
@@ -128,8 +132,11 @@ static void take_elf(struct csink_attach_objects *objects, struct csink_attach_o
 		object->code[object->nr_code].offset = phdr->p_offset;
 		object->code[object->nr_code++].filesz = phdr->p_filesz;
 	}
-	if (file->is_32)
+	if (file->is_32) {
+		if (file->head.e_machine == EM_386)
+			objects->copied += csink_eh_index_make_32(object, file, tables, MAX_COPIED - objects->copied);
 		return;
+	}
 	if (tables)
 		take_tables(objects, object, file, tables);
 	if (!object->copy)
@@ -223,41 +230,81 @@ static void read_object(struct csink_attach_objects *objects, struct csink_attac
 	if (is_ours && !fstat(file.fd, &st))
 		identify(object, &st);
 	take_elf(objects, object, &file);
+	if (object->nr_code && !fstat(file.fd, &st))
+		object->instructions = csink_object_code_new(&st, NULL, 0);
 	hold(objects, object, file.fd);
+}
+
+/* The objects[] entry of a path, of this file if @st is not NULL, or a new one, not read yet, for which *is_new is set.
+ * Takes the path. */
+static struct csink_attach_object *get(struct csink_attach_objects *objects, char *path, const struct stat *st,
+				       bool *is_new)
+{
+	struct csink_attach_object *object;
+
+	*is_new = false;
+	for (uint32_t i = objects->nr; i-- > 0;) { /* the latest first */
+		object = objects->at[i];
+		if (strcmp(object->path, path) || (st && object->ino && !is_at(object, st)))
+			continue;
+		free(path);
+		return object;
+	}
+	object = CSINK_GROW(objects->at, objects->nr, objects->cap) ? NULL : calloc(1, sizeof(*object));
+	if (!object) {
+		free(path);
+		return NULL;
+	}
+	object->path = path;
+	object->held_fd = -1;
+	objects->at[objects->nr++] = object;
+	*is_new = true;
+	return object;
 }
 
 struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects *objects, int32_t pid,
 						     const char *root, const char *path)
 {
 	struct csink_attach_object *object;
-	bool is_vdso = !strcmp(path, "[vdso]"), is_there;
+	bool is_vdso = !strcmp(path, "[vdso]"), is_new;
 	struct stat st;
 	char *whole;
 
 	if (asprintf(&whole, "%s%s", is_vdso ? "" : root, path) < 0)
 		return NULL;
-	is_there = !is_vdso && !*root && !stat(whole, &st);
-	for (uint32_t i = objects->nr; i-- > 0;) { /* the latest first */
-		object = objects->at[i];
-		if (strcmp(object->path, whole) || (is_there && object->ino && !is_at(object, &st)))
-			continue;
-		free(whole);
+	object = get(objects, whole, !is_vdso && !*root && !stat(whole, &st) ? &st : NULL, &is_new);
+	if (!object || !is_new)
 		return object;
-	}
-	if (CSINK_GROW(objects->at, objects->nr, objects->cap)) {
-		free(whole);
-		return NULL;
-	}
-	object = calloc(1, sizeof(*object));
-	if (!object) {
-		free(whole);
-		return NULL;
-	}
-	object->path = whole;
-	object->held_fd = -1;
 	object->is_vdso = is_vdso;
 	read_object(objects, object, pid, !*root);
-	objects->at[objects->nr++] = object;
+	return object;
+}
+
+struct csink_attach_object *csink_attach_objects_get_vdso(struct csink_attach_objects *objects, int32_t pid,
+							  uint64_t start, uint64_t bytes)
+{
+	struct csink_attach_object *object;
+	struct csink_object_file file = {.fd = -1, .memory_bytes = bytes};
+	bool is_new;
+	char *path;
+
+	if (start >> 32)
+		return csink_attach_objects_get(objects, pid, "", "[vdso]");
+	path = strdup("[vdso32]");
+	object = path ? get(objects, path, NULL, &is_new) : NULL;
+	/* It is the same in all programs of 32-bit mode; the first ones may have ended. */
+	if (!object || object->memory || !bytes || bytes > MAX_VDSO)
+		return object;
+	object->is_vdso = object->is_other = true;
+	object->memory = malloc(bytes);
+	file.memory = object->memory;
+	if (object->memory && !csink_remote_copy(pid, object->memory, start, bytes)) {
+		take_elf(objects, object, &file);
+		object->instructions = csink_object_code_new(NULL, object->memory, bytes);
+	} else {
+		free(object->memory);
+		object->memory = NULL;
+	}
 	return object;
 }
 
@@ -283,6 +330,8 @@ void csink_attach_objects_free(struct csink_attach_objects *objects)
 		free(objects->at[i]->copy);
 		free(objects->at[i]->python);
 		free(objects->at[i]->go);
+		free(objects->at[i]->memory);
+		csink_object_code_free(objects->at[i]->instructions);
 		free(objects->at[i]);
 	}
 	free(objects->at);

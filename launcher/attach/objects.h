@@ -12,6 +12,7 @@
 #include "preload/core/python_layout.h"
 
 struct csink_go_table;
+struct csink_object_code;
 
 struct csink_attach_object {
 	char *path;                         /* where it can be opened from here; what reports say */
@@ -21,7 +22,7 @@ struct csink_attach_object {
 	bool is_vdso;
 	bool is_opened;
 	bool is_other; /* a file, and no ELF file */
-	bool is_32;    /* of 32-bit words: it has names, and its stacks are not walked */
+	bool is_32;    /* for 32-bit mode */
 	uint8_t build_id[20], build_id_len;
 	uint64_t dynamic;            /* the object's own address of its dynamic section; 0: none */
 	bool is_looked_into;         /* for an interpreter: see pythons.h */
@@ -34,8 +35,11 @@ struct csink_attach_object {
 	struct csink_cfi_table table;
 	uintptr_t table_bias; /* where the copy is, less where the object has it: what pc means in there */
 	void *copy;
+	char *memory; /* all of it, where it has no file and is not ours; NULL otherwise */
 	/* Stubs of the linker, which push nothing, and have no entry where .eh_frame has no index. */
 	uint64_t stubs_start, stubs_end;
+	uint64_t entry;                         /* where the kernel starts it, an own address */
+	struct csink_object_code *instructions; /* see object_code.h; NULL: they cannot be read */
 	struct csink_go_table *go; /* Go's own table, with its copy, by the object's own addresses; NULL: none */
 };
 
@@ -60,6 +64,13 @@ struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects
 /** Where its file can be opened at the end: its path, or where another file is there now, or none, one below a handle
  * of it (launcher/base/roots.h). Writes at most size bytes. */
 void csink_attach_object_place(struct csink_attach_object *object, char *place, size_t size);
+
+/**
+ * The kernel's own object of a process: that of 32-bit mode, which we do not have, is copied from the process.
+ * @start  where it is mapped. As csink_attach_objects_get.
+ */
+struct csink_attach_object *csink_attach_objects_get_vdso(struct csink_attach_objects *objects, int32_t pid,
+							  uint64_t start, uint64_t bytes);
 
 /** Run-time address less the object's own, where its file's part at @offset is mapped at @start; 0 if it is not known.
  */

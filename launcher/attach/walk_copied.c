@@ -2,7 +2,7 @@
  * Walking a copied stack by the objects' unwind tables, else by frame pointers: see walk_copied.h. Runs in the
  * attach command's one thread.
  */
-#include "launcher/attach/walk_copied.h"
+#include "launcher/attach/walk_copied_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,13 +38,6 @@ struct cached {
 };
 static struct cached *cache; /* NR_CACHED, made for the first stack */
 
-struct walker {
-	const struct csink_walk_copy *copy;
-	struct csink_cfi_regs regs;
-	uint64_t pc, rules_pc; /* rules_pc: where the frame's rules are looked up */
-	bool exact, innermost, is_cut;
-};
-
 /* The how-manieth of the sampled registers it is. */
 static uint64_t sampled_reg(const uint64_t *regs, uint32_t kernel_reg)
 {
@@ -61,22 +54,28 @@ uint64_t csink_walk_copy_reg(const uint64_t *regs, uint32_t dwarf_reg)
 	return sampled_reg(regs, kernel_regs[dwarf_reg]);
 }
 
-bool csink_walk_copy_load(const struct csink_walk_copy *copy, uint64_t address, uint64_t *value, bool *is_cut)
+uint64_t csink_walk_copy_first(const struct csink_walk_copy *copy, uint32_t dwarf_reg)
 {
-	uint64_t low = csink_walk_copy_reg(copy->regs, CSINK_REG_SP), high = low + copy->stack_bytes;
-
-	if (address < low || address > high || high - address < 8) {
-		/* Above the copy, and not too far to be of the same stack. */
-		*is_cut |= address + 8 > high && address - high < (8ULL << 20);
-		return false;
-	}
-	memcpy(value, copy->stack + (address - low), sizeof(*value));
-	return true;
+#if defined(__x86_64__)
+	if (copy->is_32 && dwarf_reg >= 12 && dwarf_reg <= 13)
+		dwarf_reg -= 12 - 4;
+#endif
+	return csink_walk_copy_reg(copy->regs, dwarf_reg) & (copy->is_32 ? UINT32_MAX : UINT64_MAX);
 }
 
-static bool load(struct walker *w, uint64_t address, uint64_t *value)
+bool csink_walk_copy_load(const struct csink_walk_copy *copy, uint64_t address, uint64_t *value, bool *is_cut)
 {
-	return csink_walk_copy_load(w->copy, address, value, &w->is_cut);
+	uint64_t low = csink_walk_copy_first(copy, CSINK_REG_SP), high = low + copy->stack_bytes;
+	uint32_t bytes = copy->is_32 ? 4 : 8;
+
+	if (address < low || address > high || high - address < bytes) {
+		/* Above the copy, and not too far to be of the same stack. */
+		*is_cut |= address + bytes > high && address - high < (8ULL << 20);
+		return false;
+	}
+	*value = 0;
+	memcpy(value, copy->stack + (address - low), bytes);
+	return true;
 }
 
 /* ---- by tables ---- */
@@ -110,26 +109,21 @@ static const struct cached *rules_at(const struct csink_attach_object *object, u
 	return cached->kind != NO_RULES ? cached : NULL;
 }
 
-static bool known(const struct walker *w, uint64_t reg)
-{
-	return reg < CSINK_NR_REGS && w->regs.known >> reg & 1;
-}
-
 /* What an expression in closed form gives. */
-static bool evaluate(struct walker *w, const struct csink_cfi_closed *closed, uint64_t *value)
+static bool evaluate(struct csink_copy_walker *w, const struct csink_cfi_closed *closed, uint64_t *value)
 {
-	if (!known(w, closed->reg))
+	if (!csink_copy_known(w, closed->reg))
 		return false;
-	*value = w->regs.value[closed->reg] + (uint64_t)closed->offset;
+	*value = csink_copy_address(w, w->regs.value[closed->reg] + (uint64_t)closed->offset);
 	if (!closed->deref)
 		return true;
-	if (!load(w, *value, value))
+	if (!csink_copy_load(w, *value, value))
 		return false;
-	*value += (uint64_t)closed->addend;
+	*value = csink_copy_address(w, *value + (uint64_t)closed->addend);
 	return true;
 }
 
-static bool find_cfa(struct walker *w, const struct cached *at, uint64_t *cfa)
+static bool find_cfa(struct csink_copy_walker *w, const struct cached *at, uint64_t *cfa)
 {
 	struct csink_cfi_closed closed = {.reg = at->rules.cfa_reg, .offset = at->rules.cfa_offset};
 
@@ -138,25 +132,38 @@ static bool find_cfa(struct walker *w, const struct cached *at, uint64_t *cfa)
 	return evaluate(w, &closed, cfa);
 }
 
+/*
+ * A register that the function saved. What was saved below the stack pointer has just been given back: compilers do not
+ * end the rule there, and the copy begins above.
+ */
+static bool recover_saved(struct csink_copy_walker *w, uint64_t at, uint64_t reg, uint64_t *value)
+{
+	if (w->innermost && reg < CSINK_NR_REGS && at < w->regs.value[CSINK_REG_SP] && csink_copy_known(w, reg)) {
+		*value = w->regs.value[reg];
+		return true;
+	}
+	return csink_copy_load(w, at, value);
+}
+
 /* The caller's value of a register; false: it cannot be had. */
-static bool recover(struct walker *w, const struct cached *at, uint64_t cfa, uint64_t reg, struct csink_cfi_rule rule,
-		    uint64_t *value)
+static bool recover(struct csink_copy_walker *w, const struct cached *at, uint64_t cfa, uint64_t reg,
+		    struct csink_cfi_rule rule, uint64_t *value)
 {
 	struct csink_cfi_closed closed;
 	uint64_t from = reg;
 
 	switch ((enum csink_cfi_kind)rule.kind) {
 	case CSINK_CFI_AT_CFA:
-		return load(w, cfa + (uint64_t)(int64_t)rule.value, value);
+		return recover_saved(w, csink_copy_address(w, cfa + (uint64_t)(int64_t)rule.value), reg, value);
 	case CSINK_CFI_CFA_PLUS:
-		*value = cfa + (uint64_t)(int64_t)rule.value;
+		*value = csink_copy_address(w, cfa + (uint64_t)(int64_t)rule.value);
 		return true;
 	case CSINK_CFI_AT_EXPR:
 	case CSINK_CFI_IS_EXPR:
 		if (!csink_cfi_expr_close(&at->fde, (const uint8_t *)(intptr_t)rule.value, w->rules_pc, &closed) ||
 		    !evaluate(w, &closed, value))
 			return false;
-		return rule.kind == CSINK_CFI_IS_EXPR || load(w, *value, value);
+		return rule.kind == CSINK_CFI_IS_EXPR || csink_copy_load(w, *value, value);
 	case CSINK_CFI_REGISTER:
 		from = (uint64_t)(int64_t)rule.value;
 		break;
@@ -172,20 +179,18 @@ static bool recover(struct walker *w, const struct cached *at, uint64_t cfa, uin
 		return false;
 	}
 	*value = from < CSINK_NR_REGS ? w->regs.value[from] : 0;
-	return known(w, from);
+	return csink_copy_known(w, from);
 }
 
-enum step { CALLER, END, BAD, NO_CFI, NO_RULE, OTHER_STACK };
-
-static enum step step_by_rules(struct walker *w, const struct cached *at)
+static enum csink_copy_step step_by_rules(struct csink_copy_walker *w, const struct cached *at)
 {
 	struct csink_cfi_regs caller = {.known = 0};
 	uint64_t cfa, value;
 
 	if (at->rules.rule[CSINK_SLOT_RA].kind == CSINK_CFI_UNDEFINED)
-		return END;
+		return CSINK_COPY_END;
 	if (!find_cfa(w, at, &cfa))
-		return NO_RULE;
+		return CSINK_COPY_NO_RULE;
 	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++) {
 		uint64_t reg = (uint64_t)csink_cfi_slot_reg(slot);
 
@@ -195,31 +200,32 @@ static enum step step_by_rules(struct walker *w, const struct cached *at)
 		caller.known |= 1ULL << reg;
 	}
 	if (!(caller.known >> CSINK_REG_RA & 1) || !(caller.known >> CSINK_REG_SP & 1))
-		return BAD;
+		return CSINK_COPY_BAD;
 	if (caller.value[CSINK_REG_SP] < w->regs.value[CSINK_REG_SP] && !at->fde.signal_frame)
-		return BAD;
+		return CSINK_COPY_BAD;
 	w->regs = caller;
 	w->pc = CSINK_STRIP_SIGNATURE(caller.value[CSINK_REG_RA]);
 	w->exact = at->fde.signal_frame;
-	return CALLER;
+	return CSINK_COPY_CALLER;
 }
 
 /* ---- by Go's table ---- */
 
 /* Its functions keep their caller's frame pointer below the return address, unless they have no frame. */
-static enum step step_by_go(struct walker *w, const struct csink_go_rule *rule)
+static enum csink_copy_step step_by_go(struct csink_copy_walker *w, const struct csink_go_rule *rule)
 {
 	uint64_t slot = w->regs.value[CSINK_REG_SP] + (uint64_t)(int64_t)rule->offset, ra, fp;
 
 	if (rule->role & CSINK_GO_OUTERMOST)
-		return END;
-	if (rule->role & CSINK_GO_SWITCHES && !(known(w, CSINK_REG_FP) && w->regs.value[CSINK_REG_FP] + 8 == slot))
-		return OTHER_STACK;
-	if (!load(w, slot, &ra))
-		return BAD;
+		return CSINK_COPY_END;
+	if (rule->role & CSINK_GO_SWITCHES &&
+	    !(csink_copy_known(w, CSINK_REG_FP) && w->regs.value[CSINK_REG_FP] + 8 == slot))
+		return CSINK_COPY_OTHER_STACK;
+	if (!csink_copy_load(w, slot, &ra))
+		return CSINK_COPY_BAD;
 	if (rule->offset >= 8) {
 		w->regs.known = 0;
-		if (load(w, slot - 8, &fp)) {
+		if (csink_copy_load(w, slot - 8, &fp)) {
 			w->regs.value[CSINK_REG_FP] = fp;
 			w->regs.known = 1ULL << CSINK_REG_FP;
 		}
@@ -229,47 +235,78 @@ static enum step step_by_go(struct walker *w, const struct csink_go_rule *rule)
 	w->regs.known |= 1ULL << CSINK_REG_SP;
 	w->pc = ra;
 	w->exact = rule->role & CSINK_GO_INTERRUPTS;
-	return CALLER;
+	return CSINK_COPY_CALLER;
 }
 
 /* ---- without ---- */
 
-static enum step step_by_fp(struct walker *w)
+enum csink_copy_step csink_copy_step_fp(struct csink_copy_walker *w)
 {
 	uint64_t fp = w->regs.value[CSINK_REG_FP], caller_fp, ra;
 
-	if (known(w, CSINK_REG_FP) && !fp && !w->innermost) /* the ABI's mark of the outermost frame */
-		return END;
-	if (!known(w, CSINK_REG_FP) || fp % 8 || fp < w->regs.value[CSINK_REG_SP])
-		return NO_CFI;
-	if (!load(w, fp, &caller_fp) || !load(w, fp + 8, &ra))
-		return NO_CFI;
+	if (csink_copy_known(w, CSINK_REG_FP) && !fp && !w->innermost) /* the ABI's mark of the outermost frame */
+		return CSINK_COPY_END;
+	if (!csink_copy_known(w, CSINK_REG_FP) || fp % w->word || fp < w->regs.value[CSINK_REG_SP])
+		return CSINK_COPY_NO_TABLE;
+	if (!csink_copy_load(w, fp, &caller_fp) || !csink_copy_load(w, fp + w->word, &ra))
+		return CSINK_COPY_NO_TABLE;
 	w->regs.value[CSINK_REG_FP] = caller_fp;
-	w->regs.value[CSINK_REG_SP] = fp + 16;
+	w->regs.value[CSINK_REG_SP] = fp + 2 * w->word;
 	w->regs.known = 1ULL << CSINK_REG_FP | 1ULL << CSINK_REG_SP;
 	w->pc = CSINK_STRIP_SIGNATURE(ra);
 	w->exact = false;
-	return CALLER;
+	return CSINK_COPY_CALLER;
 }
 
 /* In a stub that jumps to a function, which was just called: nothing was pushed since. */
-static bool is_in_stub(const struct walker *w, const struct csink_attach_object *object, uint64_t bias)
+static bool is_in_stub(const struct csink_copy_walker *w, const struct csink_attach_object *object, uint64_t bias)
 {
 	return CSINK_CALL_PUSHES && w->innermost && object && w->rules_pc - bias >= object->stubs_start &&
 	       w->rules_pc - bias < object->stubs_end;
 }
 
-static enum step step_by_call(struct walker *w)
+static enum csink_copy_step step_by_call(struct csink_copy_walker *w)
 {
-	if (!load(w, w->regs.value[CSINK_REG_SP], &w->pc))
-		return BAD;
-	w->regs.value[CSINK_REG_SP] += 8;
+	if (!csink_copy_load(w, w->regs.value[CSINK_REG_SP], &w->pc))
+		return CSINK_COPY_BAD;
+	w->regs.value[CSINK_REG_SP] += w->word;
 	w->exact = false;
-	return CALLER;
+	return CSINK_COPY_CALLER;
+}
+
+/* Whether a table has led where nothing is mapped. */
+static bool is_astray(const struct csink_copy_walker *w, enum csink_copy_step step)
+{
+	const struct csink_attach_object *unused;
+	uint64_t bias;
+
+	return step == CSINK_COPY_BAD || (step == CSINK_COPY_CALLER && !w->exact &&
+					  (!w->pc || !w->copy->locate(w->copy->arg, w->pc - 1, &unused, &bias)));
+}
+
+/*
+ * By a table. It may be wrong: some assembly pushes registers, and its table does not have it (glibc's memcpy of i386).
+ * Then the code itself is asked. The program's first function, if it is not a C library's, may say of itself that it is
+ * called, but nothing calls it.
+ */
+static enum csink_copy_step step_by_table(struct csink_copy_walker *w, const struct cached *at, uint64_t bias)
+{
+	struct csink_copy_walker before = *w;
+	enum csink_copy_step step = step_by_rules(w, at);
+
+	if (!is_astray(w, step))
+		return step;
+	if (at->fde.start - at->object->table_bias == at->object->entry)
+		return CSINK_COPY_END;
+	if (!before.innermost || !csink_copy_step_by_code(&before, at->object, bias))
+		return step;
+	*w = before;
+	w->is_cut = false;
+	return CSINK_COPY_CALLER;
 }
 
 /* One frame. The row's address is inside of the call that is to return. */
-static enum step step(struct walker *w)
+static enum csink_copy_step step(struct csink_copy_walker *w)
 {
 	const struct csink_attach_object *object = NULL;
 	uint64_t bias = 0;
@@ -279,21 +316,24 @@ static enum step step(struct walker *w)
 	w->rules_pc = w->exact ? w->pc : w->pc - 1;
 	if (w->copy->locate(w->copy->arg, w->rules_pc, &object, &bias) && (object->table.hdr || object->go))
 		cached = rules_at(object, w->rules_pc - bias);
-	if (object && object->is_32)
-		return NO_CFI;
+	if (object && object->is_32 != w->copy->is_32)
+		return CSINK_COPY_NO_TABLE;
 	if (cached)
-		return cached->kind == BY_GO ? step_by_go(w, &cached->go) : step_by_rules(w, cached);
-	return is_in_stub(w, object, bias) ? step_by_call(w) : step_by_fp(w);
+		return cached->kind == BY_GO ? step_by_go(w, &cached->go) : step_by_table(w, cached, bias);
+	if (is_in_stub(w, object, bias))
+		return step_by_call(w);
+	return object && !object->go ? csink_copy_step_untabled(w, object, bias) : csink_copy_step_fp(w);
 }
 
-static void start(struct walker *w, const struct csink_walk_copy *copy)
+static void start(struct csink_copy_walker *w, const struct csink_walk_copy *copy)
 {
 	memset(w, 0, sizeof(*w));
 	w->copy = copy;
+	w->word = copy->is_32 ? 4 : 8;
 	for (uint32_t i = 0; i < CSINK_NR_REGS; i++)
-		w->regs.value[i] = csink_walk_copy_reg(copy->regs, i);
+		w->regs.value[i] = csink_walk_copy_first(copy, i);
 	w->regs.known = (1ULL << CSINK_NR_REGS) - 1;
-	w->pc = csink_walk_copy_pc(copy->regs);
+	w->pc = csink_copy_address(w, csink_walk_copy_pc(copy->regs));
 	w->exact = w->innermost = true;
 }
 
@@ -301,31 +341,31 @@ static void start(struct walker *w, const struct csink_walk_copy *copy)
 static uint32_t walk(const struct csink_walk_copy *copy, uint64_t *frames, uint64_t *cfas, uint32_t max_frames,
 		     enum csink_walk_copy_end *end)
 {
-	struct walker w;
+	struct csink_copy_walker w;
 	uint32_t nr = 0;
 
 	start(&w, copy);
 	for (;;) {
 		uint64_t last_sp = w.regs.value[CSINK_REG_SP];
-		enum step stepped = step(&w);
+		enum csink_copy_step stepped = step(&w);
 
-		if (stepped == CALLER && !w.pc)
-			stepped = END;
-		if (stepped == END) {
+		if (stepped == CSINK_COPY_CALLER && !w.pc)
+			stepped = CSINK_COPY_END;
+		if (stepped == CSINK_COPY_END) {
 			*end = CSINK_COPY_COMPLETE;
 			return nr;
 		}
 		/* Each caller's frame lies above; the innermost may have none where calls do not push. */
-		if (stepped == CALLER && !w.exact && w.regs.value[CSINK_REG_SP] <= last_sp &&
+		if (stepped == CSINK_COPY_CALLER && !w.exact && w.regs.value[CSINK_REG_SP] <= last_sp &&
 		    !(w.innermost && !CSINK_CALL_PUSHES))
-			stepped = BAD;
-		if (stepped == CALLER && (w.pc - 1) >> 48)
-			stepped = BAD;
-		if (stepped != CALLER) {
-			*end = w.is_cut                                      ? CSINK_COPY_CUT
-			       : stepped == NO_CFI || stepped == OTHER_STACK ? CSINK_COPY_NO_CFI
-			       : stepped == NO_RULE                          ? CSINK_COPY_RULES
-									     : CSINK_COPY_BAD_STACK;
+			stepped = CSINK_COPY_BAD;
+		if (stepped == CSINK_COPY_CALLER && (w.pc - 1) >> 48)
+			stepped = CSINK_COPY_BAD;
+		if (stepped != CSINK_COPY_CALLER) {
+			*end = w.is_cut                                                              ? CSINK_COPY_CUT
+			       : stepped == CSINK_COPY_NO_TABLE || stepped == CSINK_COPY_OTHER_STACK ? CSINK_COPY_NO_CFI
+			       : stepped == CSINK_COPY_NO_RULE                                       ? CSINK_COPY_RULES
+							       : CSINK_COPY_BAD_STACK;
 			return nr;
 		}
 		if (nr == max_frames) {
@@ -345,6 +385,8 @@ uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, u
 	uint64_t *cfas = copy->cfas ? copy->cfas : own_cfas;
 	uint32_t nr;
 
+	if (copy->trust)
+		*copy->trust = (struct csink_walk_trust){0};
 	max_frames = copy->cfas ? max_frames : CSINK_MIN(max_frames, (uint32_t)CSINK_MAX_DEPTH);
 	nr = walk(copy, frames, cfas, max_frames, end);
 	if (*end != CSINK_COPY_COMPLETE && *end != CSINK_COPY_DEPTH && copy->nr_chain)

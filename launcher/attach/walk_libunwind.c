@@ -266,7 +266,7 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *valu
 	if (write || (reg != UNW_REG_IP && (uint32_t)reg >= CSINK_NR_REGS))
 		return -UNW_EBADREG;
 	*value = reg == UNW_REG_IP ? csink_walk_copy_pc(remote.copy->regs)
-				   : csink_walk_copy_reg(remote.copy->regs, (uint32_t)reg);
+				   : csink_walk_copy_first(remote.copy, (uint32_t)reg);
 	return 0;
 }
 
@@ -359,7 +359,7 @@ static bool step(unw_cursor_t *cursor, unw_word_t *ip, unw_word_t *sp, enum csin
 uint32_t csink_walk_libunwind(const struct csink_walk_copy *copy, uint64_t *frames, uint32_t max_frames,
 			      enum csink_walk_copy_end *end)
 {
-	unw_word_t ip, sp = 0, last_sp = csink_walk_copy_reg(copy->regs, CSINK_REG_SP);
+	unw_word_t ip, sp = 0, last_sp = csink_walk_copy_first(copy, CSINK_REG_SP);
 	unw_cursor_t cursor;
 	uint32_t nr = 0;
 

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/path.h"
+#include "launcher/symbols/eh_frame_32.h"
 #include "launcher/symbols/symbols_impl.h"
 #include "preload/core/cfi/cfi.h"
 
@@ -47,7 +49,8 @@ static int take_entries(struct starts *starts, Elf *elf)
 {
 	GElf_Shdr shdr;
 	Elf_Scn *scn = csink_elf_section(elf, 0, ".eh_frame", &shdr);
-	Elf_Data *data = scn && gelf_getclass(elf) == ELFCLASS64 ? elf_getdata(scn, NULL) : NULL;
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	CSINK_AUTO_FREE uint8_t *rewritten = NULL;
 	struct csink_cfi_table table = {0};
 	struct csink_cfi_fde fde;
 	uintptr_t bias;
@@ -56,6 +59,12 @@ static int take_entries(struct starts *starts, Elf *elf)
 		return 0;
 	table.low = data->d_buf;
 	table.high = table.low + data->d_size;
+	if (gelf_getclass(elf) == ELFCLASS32) {
+		uint32_t bytes = 0;
+
+		table.low = rewritten = csink_eh_frame_32_rewrite(data->d_buf, data->d_size, shdr.sh_addr, &bytes);
+		table.high = table.low + bytes;
+	}
 	bias = (uintptr_t)table.low - shdr.sh_addr; /* relative addresses count from where they are in memory */
 	for (const uint8_t *at = table.low; at && at < table.high; at = csink_cfi_next_entry(at, table.high)) {
 		if (!csink_cfi_read_entry(&table, at, &fde))

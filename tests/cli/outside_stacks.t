@@ -48,7 +48,7 @@ else
 	skip "a static program by clang" "no clang here"
 fi
 
-# ---- 32-bit programs: the innermost function has its name; stacks are not walked
+# ---- 32-bit programs without a C library; with one: outside_untabled.t
 cat >words.c <<'END'
 static volatile unsigned long sink;
 __attribute__((noinline)) unsigned long thrice(unsigned long n) { for (int i = 0; i < 3000; i++) n = n * 31 + i; return n; }

@@ -32,7 +32,8 @@ static void walk(struct csink_attach_object *object, uint64_t pc)
 {
 	static uint64_t words[512], frames[CSINK_MAX_DEPTH];
 	uint64_t regs[64];
-	struct csink_walk_copy copy = {regs, (const char *)words, sizeof(words), locate, object, NULL, NULL, 0};
+	struct csink_walk_copy copy = {regs, (const char *)words, sizeof(words), locate, object, NULL, NULL,
+				       0,    object->is_32,       NULL};
 	enum csink_walk_copy_end end;
 
 	for (size_t i = 0; i < 512; i++)

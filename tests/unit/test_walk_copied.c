@@ -118,6 +118,98 @@ static void compare(const struct csink_walk_copy *copy)
 	}
 }
 
+/* ---- the same stacks without tables ---- */
+
+#if defined(__x86_64__)
+/* The same objects, as if they had no tables. They stay: the walker's cache knows them by their addresses. */
+static bool locate_bare(void *arg, uint64_t pc, const struct csink_attach_object **object, uint64_t *bias)
+{
+	static struct {
+		const struct csink_attach_object *of;
+		struct csink_attach_object bare;
+	} known[64];
+	const struct csink_attach_object *of;
+	uint32_t i = 0;
+
+	if (!locate(arg, pc, &of, bias))
+		return false;
+	while (i < CSINK_ARRAY_SIZE(known) && known[i].of && known[i].of != of)
+		i++;
+	if (i == CSINK_ARRAY_SIZE(known))
+		return false;
+	if (!known[i].of) {
+		known[i].of = of;
+		known[i].bare = *of;
+		known[i].bare.table = (struct csink_cfi_table){0};
+	}
+	*object = &known[i].bare;
+	return true;
+}
+
+static struct {
+	uint64_t stacks, same, first_same, guessed, frames, right_frames;
+	uint32_t shown;
+} bare_seen;
+
+/* A stack that tables have whole, beside what the code alone gives. */
+static void compare_bare(const struct csink_walk_copy *copy)
+{
+	struct csink_walk_trust trust;
+	struct csink_walk_copy bare = *copy;
+	enum csink_walk_copy_end end[2];
+	uint32_t nr[2], common, right = 0;
+
+	nr[0] = csink_walk_copy(copy, frames[0], CSINK_MAX_DEPTH, &end[0]);
+	if (end[0] != CSINK_COPY_COMPLETE)
+		return;
+	bare.locate = locate_bare;
+	bare.trust = &trust;
+	nr[1] = csink_walk_copy(&bare, frames[1], CSINK_MAX_DEPTH, &end[1]);
+	common = CSINK_MIN(nr[0], nr[1]);
+	while (right < common && frames[0][right] == frames[1][right])
+		right++;
+	bare_seen.stacks++;
+	bare_seen.frames += nr[0];
+	bare_seen.right_frames += right;
+	bare_seen.first_same += !nr[0] || right > 0;
+	bare_seen.guessed += trust.by_guess;
+	if (right == nr[0] && nr[1] == nr[0] && end[1] == CSINK_COPY_COMPLETE) {
+		bare_seen.same++;
+	} else if (getenv("CSINK_SHOW") && bare_seen.shown++ < (uint32_t)atoi(getenv("CSINK_SHOW"))) {
+		const struct csink_attach_object *object = NULL;
+		uint64_t bias = 0, pc = right ? frames[0][right - 1] : csink_walk_copy_pc(copy->regs);
+
+		locate(copy->arg, pc, &object, &bias);
+		printf("# parts behind %u frames at %s %lx (sp %lx), to be %lx\n", right, object ? object->path : "?",
+		       (long)(pc - bias), (long)csink_walk_copy_reg(copy->regs, CSINK_REG_SP), (long)frames[0][right]);
+		print_walk("tables", nr[0], frames[0], end[0]);
+		print_walk("code", nr[1], frames[1], end[1]);
+	}
+}
+
+static void judge_bare(const char *name)
+{
+	printf("# without tables: of %llu stacks %llu the same, %llu with the same caller, %llu guessed; of %llu "
+	       "frames %llu "
+	       "right\n",
+	       (unsigned long long)bare_seen.stacks, (unsigned long long)bare_seen.same,
+	       (unsigned long long)bare_seen.first_same, (unsigned long long)bare_seen.guessed,
+	       (unsigned long long)bare_seen.frames, (unsigned long long)bare_seen.right_frames);
+	ok(bare_seen.same * 100 >= bare_seen.stacks * 98, "%s: without tables 98 of 100 stacks are those of the tables",
+	   name);
+}
+#else
+static void compare_bare(const struct csink_walk_copy *copy)
+{
+	(void)copy;
+}
+
+static void judge_bare(const char *name)
+{
+	skip(name, "code is followed on x86");
+}
+#endif
+
 static void look_at(pid_t pid, struct csink_attach_image *image)
 {
 	uint64_t regs[64];
@@ -134,6 +226,7 @@ static void look_at(pid_t pid, struct csink_attach_image *image)
 		return;
 	copy.stack_bytes = (uint64_t)n;
 	compare(&copy);
+	compare_bare(&copy);
 }
 
 /* Until it has used so much CPU time that it has loaded what it needs. */
@@ -162,6 +255,7 @@ static void check_program(const char *name, char **argv)
 	int status = 0;
 
 	memset(&seen, 0, sizeof(seen));
+	memset(&bare_seen, 0, sizeof(bare_seen));
 	wait_until_it_works(pid);
 	/* Objects are freed at the end of the test only: our walker's cache knows them by their addresses. */
 	if (ptrace(PTRACE_SEIZE, pid, 0, 0) || !csink_attach_images_take(&images, pid, csink_monotonic_ns())) {
@@ -185,6 +279,7 @@ static void check_program(const char *name, char **argv)
 	ok(seen.stops > NR_STOPS / 2, "%s: its stacks were copied", name);
 	ok(seen.differ <= seen.stops / 100, "%s: libunwind's stacks are ours, or end in code without tables", name);
 	ok(seen.same >= seen.stops * 9 / 10, "%s: nine of ten are the same to the end", name);
+	judge_bare(name);
 }
 
 static void check_programs(void)
@@ -386,7 +481,7 @@ static struct csink_walk_copy copy_in(void (*function)(void), uint64_t *regs)
 	regs[7] = (uintptr_t)words;
 	regs[8] = (uintptr_t)function + 1;
 	return (struct csink_walk_copy){
-		regs, (const char *)words, sizeof(words), locate, images.at[images.nr - 1], NULL, NULL, 0};
+		regs, (const char *)words, sizeof(words), locate, images.at[images.nr - 1], NULL, NULL, 0, false, NULL};
 }
 
 static void check_refused(void (*function)(void), const char *what)
@@ -429,7 +524,7 @@ static void check_damaged(void)
 {
 	static uint64_t regs[64];
 	struct csink_attach_image *image = images.at[images.nr - 1];
-	struct csink_walk_copy copy = {regs, stack, sizeof(stack), locate, image, NULL, NULL, 0};
+	struct csink_walk_copy copy = {regs, stack, sizeof(stack), locate, image, NULL, NULL, 0, false, NULL};
 	enum csink_walk_copy_end end;
 	uint64_t from = csink_monotonic_ns(), nr_frames = 0;
 	bool helped;
