@@ -1,7 +1,7 @@
 /*
  * libFuzzer target: bytes as an object that somebody else has mapped, as attach reads it: its build-id, its segments,
- * its unwind tables, of which every entry is looked up, and walked from by libunwind. Sanitizers judge. (Our own
- * walker of copied stacks keeps rules by the object's address, and would find those of the last input.)
+ * its unwind tables, of which every entry is looked up, and walked from by libunwind, and its instructions. Sanitizers
+ * judge. (Our own walker of copied stacks keeps rules by the object's address, and would find those of the last input.)
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "launcher/attach/code_paths.h"
 #include "launcher/attach/objects.h"
 #include "launcher/attach/walk_libunwind.h"
 #include "tests/fuzz/no_modules.h"
@@ -61,6 +62,29 @@ static void look_up(struct csink_attach_object *object)
 	}
 }
 
+/* The instructions of an object, whatever its bytes are: by nobody's table. */
+static void follow_code(const struct csink_attach_object *object)
+{
+	static struct csink_code_rules rules;
+	struct csink_code_rule rule;
+	uint64_t starts[MAX_LOOKUPS], target;
+	uint32_t context;
+
+	for (uint32_t i = 0; i < object->nr_code; i++) {
+		for (uint64_t k = 0; k < MAX_LOOKUPS; k++) {
+			uint64_t pc = object->code[i].vaddr + k * 29;
+
+			csink_code_find_returns(object, pc, k % 2, &rules);
+			csink_code_find_frame(object, object->code[i].vaddr, pc, k % 2, &rule);
+			csink_code_find_starts(object, pc, starts, MAX_LOOKUPS);
+			csink_code_call_before(object, pc, &target);
+			csink_code_is_jump(object, pc);
+			csink_code_is_first(object, object->entry);
+			csink_code_returns_from_signal(object, pc, &context);
+		}
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct csink_attach_objects objects = {0};
@@ -77,6 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	csink_attach_object_bias(object, 0x10000, 0x1000);
 	if (object->table.hdr)
 		look_up(object);
+	follow_code(object);
 	csink_attach_objects_free(&objects);
 	close(fd);
 	return 0;
