@@ -286,12 +286,15 @@ bench-recording: all ## measure what a recording takes: ten minutes of python3 a
 	@BUILD=$(CURDIR)/$(B) tests/bench/recording
 
 # STRESS_SECONDS to shorten or deepen.
-.PHONY: stress-frames bench-frames
+.PHONY: stress-frames bench-frames bench-agct
 stress-frames: all ## sample Python, PHP, Perl, Ruby, node, Java and Go at 20 kHz in four processes (STRESS_SECONDS, LANGUAGES, PYTHONS, NODES)
 	@BUILD=$(CURDIR)/$(B) tests/frames/stress
 
-bench-frames: all $(B)/tests/targets/handler_shim.so ## what frames of Python, PHP, Perl, Ruby, node and Go cost in the handler (BENCH_ROUNDS, LANGUAGES, PYTHONS)
+bench-frames: all $(B)/tests/targets/handler_shim.so ## what frames of Python, PHP, Perl, Ruby, node, Java and Go cost in the handler (BENCH_ROUNDS, LANGUAGES, PYTHONS)
 	@BUILD=$(CURDIR)/$(B) tests/bench/frames_languages
+
+bench-agct: all tests/frames/agct_agent.c ## of how many samples of Java stacks are known: by HotSpot's AsyncGetCallTrace(), and by countersink (AGCT_SECONDS, JAVAS)
+	@BUILD=$(CURDIR)/$(B) tests/frames/agct
 
 .PHONY: stress
 stress: all $(TARGET_BINS) ## open and close objects, sample at 20 kHz, make 100,000 threads: for minutes
