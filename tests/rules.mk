@@ -212,6 +212,10 @@ check-attach: all ## compare attach's counts with those of a control group's eve
 	$(B)/tests/attach/truth $(B)/bin/countersink $(ATTACH_EVENTS) $(ATTACH_RUNS) 0.995 1.005 \
 		$(B)/tests/targets/lineages 32 4 1
 
+.PHONY: known-calls
+known-calls: all ## judge stacks without unwind tables, and of 32-bit programs, by the calls that a program makes
+	@COUNTERSINK=$(B)/bin/countersink CC_SOURCE=tests/targets/known_calls.c tests/attach/known_calls
+
 # Whatever is installed here: SWEEP='regex...' chooses programs and workloads, SWEEP_KEEP=FILE keeps what differed.
 .PHONY: check-guests-sweep soak-leaks
 check-guests-sweep: tests ## compare the output of every installed program, and of sixty jobs, with and without countersink
