@@ -6,7 +6,8 @@
 [ "$(uname -m)" = x86_64 ] || skip_all "stacks of Go are walked by its tables on x86-64"
 for layout in old new; do
 	for moved in '' moved; do
-		title="$layout layout${moved:+, the goroutine's stack moved}"
+		title="$layout layout"
+		[ -z "$moved" ] || title="$title, a stack that is moved"
 		countersink -F 500 -o made.pb.gz -- "$TARGETS/made_go" $layout $moved >out 2>err </dev/null
 		is "$?:$(cat out)" "0:done" "$title: output and status are as without countersink"
 		countersink export -f folded -e samples made.pb.gz | sed -n 's/^.*runtime\.goexit;//p' | sed 's/ [0-9]*$//' >stacks

@@ -29,6 +29,8 @@ import (
 const (
 	faults   = 24
 	pageSize = 4096
+
+	madvNoHugepage = 15
 )
 
 var (
@@ -252,6 +254,7 @@ func main() {
 		}
 		w.pages, _ = syscall.Mmap(-1, 0, faults*pageSize, syscall.PROT_READ|syscall.PROT_WRITE,
 			syscall.MAP_ANON|syscall.MAP_PRIVATE)
+		syscall.Madvise(w.pages, madvNoHugepage) // neighbours may be one area: a page fault for each page
 		running.Add(1)
 		step := func() {
 			pages := w.pages

@@ -77,6 +77,7 @@ void made_go_spin(void)
 			sum += (uint64_t)i;
 }
 
+/* clang-format off */
 #define CURRENT "%fs:made_go_current@tpoff"
 #define ENTER "	push %rbp\n	mov %rsp, %rbp\n	sub $32, %rsp\n"
 #define LEAVE "	add $32, %rsp\n	pop %rbp\n	ret\n"
@@ -102,46 +103,34 @@ __asm__(".text\n"
 	"made_go_text:\n"
 	"runtime.goexit:\n	nop\n	mov made_go_thread_sp(%rip), %rsp\n"
 	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n	ret\n"
-	"main.work:\n" ENTER "	call main.middle\n	call main.grower\n" LEAVE "main.middle:\n" ENTER
-	"	lea made_go_inner(%rip), %rdi\n	cmpl $0, made_go_is_new(%rip)\n	jne 1f\n"
+	"main.work:\n" ENTER "	call main.middle\n	call main.grower\n" LEAVE
+	"main.middle:\n" ENTER "	lea made_go_inner(%rip), %rdi\n	cmpl $0, made_go_is_new(%rip)\n	jne 1f\n"
 	"	call made_go.old_systemstack\n	jmp 2f\n"
 	"1:	call made_go.new_systemstack\n2:\n" LEAVE
 	"main.grower:\n	cmpl $0, made_go_is_new(%rip)\n	jne 1f\n	call made_go.old_morestack\n	ret\n"
 	"1:	call made_go.new_morestack\n	ret\n"
-	"made_go.old_systemstack:\n" SYSTEMSTACK("", "	movq $0, 0x38(%rax)\n	ret\n") "made_go.new_systemstack:"
-											"\n" SYSTEMSTACK(
-												"	push "
-												"%rbp\n	mov %rsp, "
-												"%rbp\n",
-												"	mov "
-												"0x68(%rax), "
-												"%rbp\n	movq $0, "
-												"0x38(%rax)\n	pop "
-												"%rbp\n	ret\n") "made_"
-														"go."
-														"old_"
-														"morest"
-														"ack:"
-														"\n" MORESTACK("") "made_go.new_morestack:\n" MORESTACK("	mov 0x68(%rbx), %rbp\n") "main.inner:\n" ENTER
-																									 "	call made_go_spin\n" LEAVE
-																									 "runtime.newstack:\n" ENTER
-																									 "	call made_go_spin\n" LEAVE
-																									 "made_go_etext:\n"
-																									 "made_go_run:\n"
-																									 "	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
-																									 "	mov %rsp, made_go_thread_sp(%rip)\n	lea -512(%rsp), %rax\n	and $-16, %rax\n"
-																									 "	mov %rax, made_go_own+0x38(%rip)\n	mov %rdi, %rsp\n	xor %ebp, %ebp\n"
-																									 "	lea runtime.goexit+1(%rip), %rax\n	push %rax\n	jmp main.work\n"
-																									 ".section .data.rel.ro, \"aw\"\n	.p2align 3\n"
-																									 "made_go_inner:	.quad main.inner\n"
-																									 ".section .note.go.buildid, \"a\", @note\n	.p2align 2\n	.long 4, 4, 4\n	.ascii \"Go\\0\\0made\"\n");
+	"made_go.old_systemstack:\n" SYSTEMSTACK("", "	movq $0, 0x38(%rax)\n	ret\n")
+	"made_go.new_systemstack:\n"
+	SYSTEMSTACK("	push %rbp\n	mov %rsp, %rbp\n", "	mov 0x68(%rax), %rbp\n	movq $0, 0x38(%rax)\n	pop %rbp\n	ret\n")
+	"made_go.old_morestack:\n" MORESTACK("")
+	"made_go.new_morestack:\n" MORESTACK("	mov 0x68(%rbx), %rbp\n")
+	"main.inner:\n" ENTER "	call made_go_spin\n" LEAVE
+	"runtime.newstack:\n" ENTER "	call made_go_spin\n" LEAVE
+	"made_go_etext:\n"
+	"made_go_run:\n"
+	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
+	"	mov %rsp, made_go_thread_sp(%rip)\n	lea -512(%rsp), %rax\n	and $-16, %rax\n"
+	"	mov %rax, made_go_own+0x38(%rip)\n	mov %rdi, %rsp\n	xor %ebp, %ebp\n"
+	"	lea runtime.goexit+1(%rip), %rax\n	push %rax\n	jmp main.work\n"
+	".section .data.rel.ro, \"aw\"\n	.p2align 3\n"
+	"made_go_inner:	.quad main.inner\n"
+	".section .note.go.buildid, \"a\", @note\n	.p2align 2\n	.long 4, 4, 4\n	.ascii \"Go\\0\\0made\"\n");
 
 /* The table. A function: its name, where it is, its values of the stack pointer, and what the compiler says of it. */
 #define ENTRY(label) "	.long " label " - made_go_text, made_go." label ".info - made_go_ftab\n"
 #define INFO(label, name, sp, flag)                                                                                    \
 	"made_go." label ".info:\n	.long " label " - made_go_text, " name " - made_go_names, 0, 0\n"              \
-	"	.long " sp " - made_go_values, 0, made_go_sp0 - made_go_values, 0, 0, 1\n	.byte 0, " flag        \
-	", 0, 0\n"
+	"	.long " sp " - made_go_values, 0, made_go_sp0 - made_go_values, 0, 0, 1\n	.byte 0, " flag ", 0, 0\n"
 #define NAME(label, name) label ":	.asciz \"" name "\"\n"
 #define VALUES(label, value) label ":	.byte 2 * (" value " + 1)\n	.uleb128 0x4000\n	.byte 0\n"
 
@@ -150,95 +139,29 @@ __asm__(".section .gopclntab, \"aw\", @progbits\n"
 	"made_go_table:	.long 0xfffffff1\n	.byte 0, 0, 1, 8\n"
 	"	.quad 10, 0, made_go_text, made_go_names - made_go_table, made_go_units - made_go_table\n"
 	"	.quad made_go_units - made_go_table, made_go_values - made_go_table, made_go_ftab - made_go_table\n"
-	"made_go_names:	.byte 0\n" NAME("made_go_n1", "runtime.goexit") NAME("made_go_n2", "main.work") NAME(
-		"made_go_n3",
-		"main.middle") NAME("made_go_n4",
-				    "main.grower") NAME("made_go_n5",
-							"runtime.systemstack") NAME("made_go_n6",
-										    "runtime.morestack") NAME("made_go_"
-													      "n7",
-													      "main."
-													      "inner")
-		NAME("made_go_n8",
-		     "runtime.newstack") "made_go_units:	.byte 0\n"
-					 "made_go_values:	.byte 0\n" VALUES("made_go_sp0",
-										  "0") VALUES("made_go_sp8", "8")
-						 VALUES("made_go_sp40",
-							"40") "	.p2align 2\n"
-							      "made_go_ftab:\n" ENTRY("runtime.goexit") ENTRY(
-								      "main.work") ENTRY("main.middle") ENTRY("main."
-													      "grower")
-								      ENTRY("made_go.old_systemstack") ENTRY("made_go."
-													     "new_"
-													     "systemsta"
-													     "ck") ENTRY(
-									      "made_go.old_morestack") ENTRY("made_go."
-													     "new_"
-													     "morestac"
-													     "k")
-									      ENTRY("main.inner") ENTRY("runtime."
-													"newstack") "	.long made_go_etext - made_go_text\n" INFO(
-										      "runtime.goexit", "made_go_n1",
-										      "made_go_sp0",
-										      "1") INFO("main.work",
-												"made_go_n2",
-												"made_go_sp40",
-												"0") INFO("main.middle",
-													  "made_go_n3",
-													  "made_go_"
-													  "sp40",
-													  "0") INFO("ma"
-														    "in"
-														    ".g"
-														    "ro"
-														    "we"
-														    "r",
-														    "ma"
-														    "de"
-														    "_g"
-														    "o_"
-														    "n"
-														    "4",
-														    "ma"
-														    "de"
-														    "_g"
-														    "o_"
-														    "sp"
-														    "0",
-														    "0")
-										      INFO("made_go.old_systemstack",
-											   "made_go_n5", "made_go_sp0",
-											   "2") INFO("made_go.new_"
-												     "systemstack",
-												     "made_go_n5",
-												     "made_go_sp8",
-												     "2") INFO("made_"
-													       "go.old_"
-													       "moresta"
-													       "ck",
-													       "made_"
-													       "go_n6",
-													       "made_"
-													       "go_sp0",
-													       "2")
-											      INFO("made_go.new_"
-												   "morestack",
-												   "made_go_n6",
-												   "made_go_sp0",
-												   "2") INFO("main."
-													     "inner",
-													     "made_go_"
-													     "n7",
-													     "made_go_"
-													     "sp40",
-													     "0")
-												      INFO("runtime."
-													   "newstack",
-													   "made_go_n8",
-													   "made_go_"
-													   "sp40",
-													   "0") ".text"
-														"\n");
+	"made_go_names:	.byte 0\n"
+	NAME("made_go_n1", "runtime.goexit") NAME("made_go_n2", "main.work") NAME("made_go_n3", "main.middle")
+	NAME("made_go_n4", "main.grower") NAME("made_go_n5", "runtime.systemstack")
+	NAME("made_go_n6", "runtime.morestack") NAME("made_go_n7", "main.inner") NAME("made_go_n8", "runtime.newstack")
+	"made_go_units:	.byte 0\n"
+	"made_go_values:	.byte 0\n" VALUES("made_go_sp0", "0") VALUES("made_go_sp8", "8")
+	VALUES("made_go_sp40", "40")
+	"	.p2align 2\n"
+	"made_go_ftab:\n"
+	ENTRY("runtime.goexit") ENTRY("main.work") ENTRY("main.middle") ENTRY("main.grower")
+	ENTRY("made_go.old_systemstack") ENTRY("made_go.new_systemstack") ENTRY("made_go.old_morestack")
+	ENTRY("made_go.new_morestack") ENTRY("main.inner") ENTRY("runtime.newstack")
+	"	.long made_go_etext - made_go_text\n"
+	INFO("runtime.goexit", "made_go_n1", "made_go_sp0", "1") INFO("main.work", "made_go_n2", "made_go_sp40", "0")
+	INFO("main.middle", "made_go_n3", "made_go_sp40", "0") INFO("main.grower", "made_go_n4", "made_go_sp0", "0")
+	INFO("made_go.old_systemstack", "made_go_n5", "made_go_sp0", "2")
+	INFO("made_go.new_systemstack", "made_go_n5", "made_go_sp8", "2")
+	INFO("made_go.old_morestack", "made_go_n6", "made_go_sp0", "2")
+	INFO("made_go.new_morestack", "made_go_n6", "made_go_sp0", "2")
+	INFO("main.inner", "made_go_n7", "made_go_sp40", "0") INFO("runtime.newstack", "made_go_n8", "made_go_sp40", "0")
+	".text\n");
+
+/* clang-format on */
 
 int main(int argc, char **argv)
 {
