@@ -83,6 +83,11 @@ LD_PRELOAD="$LIB" COUNTERSINK_OUTPUT="$PWD/alone.pb.gz" COUNTERSINK_QUIET=1 "$ho
 is "$(cat out)" worked "configured by its environment alone, the program has its output"
 like "$(countersink export -f folded alone.pb.gz)" ';Jobs\.main;Jobs\.inChild;Jobs\.spin' "and its methods are named"
 
+countersink -q --off-cpu -o off.pb.gz -- "$home/bin/java" -cp classes Jobs >out 2>err </dev/null
+is "$?:$(tr '\n' ' ' <out)$(cat err)" "0:worked worked " "with --off-cpu, a program that waits for a thread and a child has its output"
+countersink export -f folded -e off-cpu off.pb.gz | grep -oE 'Jobs\.main;java\.lang\.(Thread\.join|Process[A-Za-z]*\.waitFor)' | sort -u >found
+is "$(tr '\n' ' ' <found)" "Jobs.main;java.lang.ProcessImpl.waitFor Jobs.main;java.lang.Thread.join " "--off-cpu: the methods that wait are named"
+
 countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
 is "$?:$(grep -c 'Java frames are not read: this version of HotSpot does not export where its fields are' err)" 0:1 \
 	"HotSpot of an unsupported version: the report has one line with the reason"
