@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
 #include "launcher/output/thread_names.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/short_paths.h"
 
 struct folding {
 	FILE *out;
@@ -27,7 +29,45 @@ struct folding {
 		int64_t weight;
 	} * lines;
 	uint32_t nr_lines;
+	const char **files; /* by frame: as it is shown, of a function that shares its name with others; or NULL */
 };
+
+struct named {
+	const struct csink_frame *frame;
+	uint32_t index;
+};
+
+static int compare_names(const void *left, const void *right)
+{
+	const struct named *a = left, *b = right;
+
+	return strcmp(a->frame->name, b->frame->name);
+}
+
+/* Functions of an interpreter that share their names with functions elsewhere get their files: each file has a
+ * <module>. */
+static int tell_apart(struct folding *f)
+{
+	uint32_t nr = f->tree->nr_frames, i, k;
+	CSINK_AUTO_FREE struct named *named = calloc((size_t)nr + 1, sizeof(*named));
+
+	f->files = calloc((size_t)nr + 1, sizeof(*f->files));
+	if (!named || !f->files)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++) {
+		named[i] = (struct named){&f->tree->frames[i], i};
+		f->files[i] = f->tree->frames[i].is_interpreted ? f->tree->frames[i].file : "";
+	}
+	csink_short_paths(f->files, nr);
+	qsort(named, nr, sizeof(*named), compare_names);
+	for (i = 0; i < nr; i = k) {
+		for (k = i + 1; k < nr && !compare_names(&named[k], &named[i]);)
+			k++;
+		if (k - i == 1)
+			f->files[named[i].index] = "";
+	}
+	return 0;
+}
 
 static int compare_lines(const void *left, const void *right)
 {
@@ -51,6 +91,11 @@ static void put_line(struct folding *f, const struct line *line, bool with_proce
 	for (uint32_t i = 0; i < depth; i++, between = ";") {
 		fputs(between, f->out);
 		csink_text_put(f->out, CSINK_TEXT_FOLDED, f->tree->frames[path[i]].name);
+		if (*f->files[path[i]]) {
+			fputs(" (", f->out);
+			csink_text_put(f->out, CSINK_TEXT_FOLDED, f->files[path[i]]);
+			fputc(')', f->out);
+		}
 	}
 	fprintf(f->out, " %" PRId64 "\n", line->weight);
 }
@@ -83,7 +128,7 @@ static int fold(struct folding *f, uint32_t type)
 	f->lines = calloc(CSINK_MAX(p->nr_samples, 1), sizeof(*f->lines));
 	if (!f->lines)
 		return -ENOMEM;
-	err = csink_calltree_build(&f->tree, p) ?: csink_threads_build(&f->threads, p);
+	err = csink_calltree_build(&f->tree, p) ?: tell_apart(f) ?: csink_threads_build(&f->threads, p);
 	if (err)
 		return err;
 	for (row = f->threads.rows; row < f->threads.rows + f->threads.nr_rows; row++) {
@@ -105,5 +150,6 @@ int csink_export_folded(FILE *out, const struct csink_profile *p, uint32_t type)
 	csink_threads_free(&f.threads);
 	csink_calltree_free(f.tree);
 	free(f.lines);
+	free(f.files);
 	return err;
 }

@@ -48,6 +48,15 @@ static void json_head(struct csink_json *json, const struct csink_profile *p, co
 	csink_json_close(json, ']');
 }
 
+/* The place in a source file, where that is known. */
+static void json_place(struct csink_json *json, const char *file, int64_t line)
+{
+	if (*file)
+		csink_json_text(json, "file", file);
+	if (*file && line)
+		csink_json_number(json, "line", line);
+}
+
 static void json_row(struct csink_json *json, const struct csink_profile *p, const struct csink_row *row,
 		     const struct csink_derived *derived, uint32_t nr_derived)
 {
@@ -56,6 +65,7 @@ static void json_row(struct csink_json *json, const struct csink_profile *p, con
 	csink_json_open(json, NULL, '{');
 	csink_json_text(json, "name", row->name);
 	csink_json_text(json, "module", row->module);
+	json_place(json, row->file, row->line);
 	csink_json_number(json, "self", row->self);
 	csink_json_number(json, "total", row->total);
 	csink_json_bool(json, "inlined", row->is_inlined);
@@ -116,7 +126,8 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 		csink_json_number(&json, "id", i);
 		csink_json_number(&json, "parent", tree.nodes[i].parent);
 		csink_json_text(&json, "name", rows->keys[tree.nodes[i].row].name);
-		csink_json_text(&json, "module", csink_base_name(rows->keys[tree.nodes[i].row].module));
+		csink_json_text(&json, "module", rows->keys[tree.nodes[i].row].short_module);
+		json_place(&json, rows->keys[tree.nodes[i].row].file, rows->keys[tree.nodes[i].row].line);
 		csink_json_number(&json, "self", tree.nodes[i].self);
 		csink_json_number(&json, "total", tree.nodes[i].total);
 		csink_json_close(&json, '}');
@@ -127,6 +138,17 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 }
 
 /* ---- CSV ---- */
+
+/* The last two columns: a place in a source file, empty where it is not known. */
+static void csv_place(FILE *out, const char *file, int64_t line)
+{
+	fputc(',', out);
+	csink_text_put_csv(out, file);
+	fputc(',', out);
+	if (line)
+		fprintf(out, "%" PRId64, line);
+	fputc('\n', out);
+}
 
 int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
@@ -145,7 +167,7 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 	}
 	for (i = 0; i < nr_derived; i++)
 		fprintf(out, ",%s", derived[i].name);
-	fputc('\n', out);
+	fputs(",file,line\n", out);
 	for (k = 0; k < table.nr_rows && (!o->limit || nr < o->limit); k++) {
 		const struct csink_row *row = &table.rows[k];
 
@@ -164,7 +186,7 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 			csink_derived_format(&derived[i], row->extra, text, sizeof(text));
 			fprintf(out, ",%s", strcmp(text, "-") ? text : "");
 		}
-		fputc('\n', out);
+		csv_place(out, row->file, row->line);
 	}
 	return csink_report_flush(out);
 }
@@ -178,15 +200,16 @@ int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct
 	if (err)
 		return err;
 	errno = 0;
-	fputs("id,parent,function,module,self,total\n", out);
+	fputs("id,parent,function,module,self,total,file,line\n", out);
 	for (i = 1; i < tree.nr_nodes; i++) {
 		const struct csink_tree_node *node = &tree.nodes[i];
 
 		fprintf(out, "%u,%u,", i, node->parent);
 		csink_text_put_csv(out, rows->keys[node->row].name);
 		fputc(',', out);
-		csink_text_put_csv(out, csink_base_name(rows->keys[node->row].module));
-		fprintf(out, ",%" PRId64 ",%" PRId64 "\n", node->self, node->total);
+		csink_text_put_csv(out, rows->keys[node->row].short_module);
+		fprintf(out, ",%" PRId64 ",%" PRId64, node->self, node->total);
+		csv_place(out, rows->keys[node->row].file, rows->keys[node->row].line);
 	}
 	return csink_report_flush(out);
 }

@@ -82,7 +82,9 @@ static int build(struct csink_report_table *table, const struct csink_profile *p
 		const struct csink_row_key *key = &table->keys.keys[i];
 
 		table->rows[i] = (struct csink_row){.name = key->name,
-						    .module = csink_base_name(key->module),
+						    .module = key->short_module,
+						    .file = key->file,
+						    .line = key->line,
 						    .is_inlined = key->seen_inlined && !key->seen_plain,
 						    .extra = table->extras + (size_t)i * p->nr_types};
 	}

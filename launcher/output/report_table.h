@@ -11,7 +11,9 @@ struct csink_profile;
 
 struct csink_row {
 	const char *name;
-	const char *module;  /* the base name of its file; "": none */
+	const char *module;  /* the end of its file's path, as short as it differs from others; "": none */
+	const char *file;    /* source file of a line, or of an interpreted function; "": not known */
+	int64_t line;        /* in it: the line, or the function's first; 0: not known */
 	bool is_pseudo;      /* no function: time that was accounted and not sampled */
 	bool is_inlined;     /* seen only inlined into others */
 	uint32_t stamp;      /* while samples are added up: the last one whose total it has, + 1 */

@@ -102,7 +102,7 @@ static void print_node(const struct tree_printer *t, uint32_t id, bool is_branch
 	print_figures(t, node->total, node->self);
 	used = print_guides(t, is_branch, is_last);
 	room = room_for(t, used);
-	csink_format_text(module, sizeof(module), csink_base_name(key->module), 20);
+	csink_format_text(module, sizeof(module), key->short_module, 20);
 	used = csink_format_function(name, sizeof(name), key->name, room);
 	snprintf(text, sizeof(text), "  %s", module);
 	fputs(name, t->r->out);

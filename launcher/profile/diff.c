@@ -13,6 +13,7 @@
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
 #include "launcher/base/search.h"
+#include "launcher/profile/short_paths.h"
 
 const char *const csink_per_words[CSINK_NR_PERS] = {"run", "second", "total"};
 
@@ -35,7 +36,7 @@ static uint32_t row_of(struct comparing *c, const char *name, const char *module
 	csink_str_t ids[2] = {csink_profile_str(diff->names, name), csink_profile_str(diff->names, module)};
 	csink_str_t row = csink_profile_strn(c->keys, (const char *)ids, sizeof(ids));
 	struct csink_diff_row added = {.name = csink_profile_text(diff->names, ids[0]),
-				       .module = csink_base_name(csink_profile_text(diff->names, ids[1]))};
+				       .module = csink_profile_text(diff->names, ids[1])};
 
 	if (row == diff->nr_rows + 1)
 		return CSINK_APPEND(diff->rows, diff->nr_rows, diff->cap_rows, added);
@@ -186,6 +187,20 @@ static int compare_rows(const void *a, const void *b, void *context)
 	return order ?: strcmp(left->name, right->name) ?: strcmp(left->module, right->module);
 }
 
+static int shorten_modules(struct csink_diff *diff)
+{
+	CSINK_AUTO_FREE const char **paths = calloc((size_t)diff->nr_rows + 1, sizeof(*paths));
+
+	if (!paths)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < diff->nr_rows; i++)
+		paths[i] = diff->rows[i].module;
+	csink_short_paths(paths, diff->nr_rows);
+	for (uint32_t i = 0; i < diff->nr_rows; i++)
+		diff->rows[i].module = paths[i];
+	return 0;
+}
+
 int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const p[2], const uint32_t types[2],
 		     enum csink_by by, bool of_stacks, enum csink_diff_per per, char *why, size_t why_len)
 {
@@ -198,6 +213,7 @@ int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const 
 		err = -ENOMEM;
 	for (uint32_t i = 0; i < 2 && !err; i++)
 		err = count_side(diff, keys, p[i], &found, i, types[i], by, of_stacks);
+	err = err ?: shorten_modules(diff);
 	err = err ? csink_why(err, why, why_len, "no memory") : normalise(diff, p, per, why, why_len);
 	if (err)
 		csink_diff_free(diff);

@@ -18,7 +18,7 @@ enum csink_diff_per {
 /* [0]: of profile A, [1]: of B; as they are in the profiles. */
 struct csink_diff_row {
 	const char *name;   /* of a stack: its functions from the outermost on, with semicolons between */
-	const char *module; /* base name; "": none */
+	const char *module; /* its end, as short as it differs from others; "": none */
 	int64_t self[2], total[2];
 };
 

@@ -17,6 +17,7 @@
 #include "launcher/base/table.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/function_name.h"
+#include "launcher/profile/short_paths.h"
 
 #define MAX_NAME 8192
 
@@ -34,6 +35,7 @@ struct build {
 	const struct csink_profile *p;
 	const struct csink_interpreted *found;
 	uint32_t side;               /* of the profile in found */
+	bool is_alone;               /* no other profile's rows are to have the same names */
 	struct csink_profile *names; /* strings made here; its ids are the keys' */
 	struct key *keys;            /* by row */
 	uint32_t cap_keys;
@@ -41,6 +43,7 @@ struct build {
 	csink_str_t *signatures;      /* by function */
 	csink_str_t *functions;       /* their names; 0: not looked up yet */
 	csink_str_t *modules;         /* by mapping */
+	const char **files;           /* by function: its source file as it is shown in the name of a line */
 };
 
 /* ---- rows ---- */
@@ -143,17 +146,46 @@ static csink_str_t module_of(struct build *b, uint32_t mapping)
 	return b->modules[mapping];
 }
 
+static void set_place(struct build *b, uint32_t row, const char *file, int64_t line)
+{
+	if (!row)
+		return;
+	b->rows->keys[row - 1].file = csink_profile_text(b->names, csink_profile_str(b->names, file));
+	b->rows->keys[row - 1].line = line;
+}
+
+/* The files of functions as they are shown. Of two versions, directories tell nothing apart. */
+static void shorten_files(struct build *b)
+{
+	for (uint32_t i = 0; i < b->p->nr_functions; i++)
+		b->files[i] = csink_profile_text(b->p, b->p->functions[i].file);
+	if (b->is_alone)
+		csink_short_paths(b->files, b->p->nr_functions);
+	for (uint32_t i = 0; !b->is_alone && i < b->p->nr_functions; i++)
+		b->files[i] = csink_base_name(b->files[i]);
+}
+
 /* "parse.c:123 parse"; without a line, the function alone. */
 static csink_str_t line_name(struct build *b, const struct csink_profile_line *line)
 {
 	const struct csink_profile_function *function = &b->p->functions[line->function];
-	const char *file = csink_profile_text(b->p, function->file), *name = csink_profile_text(b->p, function->name);
+	const char *file = b->files[line->function], *name = csink_profile_text(b->p, function->name);
 	char text[MAX_NAME];
 
 	if (!*file || !line->line)
 		return csink_profile_str(b->names, name);
-	snprintf(text, sizeof(text), "%s:%" PRId64 " %s", csink_base_name(file), line->line, name);
+	snprintf(text, sizeof(text), "%s:%" PRId64 " %s", file, line->line, name);
 	return csink_profile_str(b->names, text);
+}
+
+/* The row + 1 of a line. */
+static uint32_t placed_row(struct build *b, const struct csink_profile_line *line, csink_str_t module)
+{
+	uint32_t row = find_row(b, line_name(b, line), 0, module);
+
+	if (line->line)
+		set_place(b, row, csink_profile_text(b->p, b->p->functions[line->function].file), line->line);
+	return row;
 }
 
 /* The row + 1 of an interpreted function. */
@@ -166,6 +198,7 @@ static uint32_t interpreted_row(struct build *b, uint32_t index)
 
 	if (row)
 		b->rows->keys[row - 1].is_interpreted = true;
+	set_place(b, row, csink_profile_text(found->names, function->path), function->line);
 	return row;
 }
 
@@ -178,7 +211,7 @@ static uint32_t line_row(struct build *b, const struct csink_profile_location *l
 	if (b->rows->by == CSINK_BY_MODULE)
 		return find_row(b, module, 0, module);
 	if (line && b->rows->by == CSINK_BY_LINE)
-		return find_row(b, line_name(b, line), 0, module);
+		return placed_row(b, line, module);
 	if (line && b->found->of[b->side][line->function] &&
 	    csink_is_interpreted(b->p, location->mapping, line->function))
 		return interpreted_row(b, b->found->of[b->side][line->function] - 1);
@@ -216,10 +249,13 @@ static int map_locations(struct build *b)
 	b->signatures = calloc(b->p->nr_functions + 1, sizeof(*b->signatures));
 	b->functions = calloc(b->p->nr_functions + 1, sizeof(*b->functions));
 	b->modules = calloc(b->p->nr_mappings + 1, sizeof(*b->modules));
+	b->files = calloc(b->p->nr_functions + 1, sizeof(*b->files));
 	b->rows->spans = calloc(b->p->nr_locations + 1, sizeof(*b->rows->spans));
 	b->rows->ids = calloc((size_t)b->p->nr_lines + b->p->nr_locations + 1, sizeof(*b->rows->ids));
-	if (!b->signatures || !b->functions || !b->modules || !b->rows->spans || !b->rows->ids)
+	if (!b->signatures || !b->functions || !b->modules || !b->files || !b->rows->spans || !b->rows->ids)
 		return -ENOMEM;
+	if (b->rows->by == CSINK_BY_LINE)
+		shorten_files(b);
 	err = b->rows->by == CSINK_BY_FUNCTION ? sign_overloads(b) : 0;
 	for (id = 1; id < b->p->nr_locations && !err; id++)
 		err = map_location(b, id);
@@ -288,6 +324,23 @@ static const char *unnamed(const struct csink_rows *rows, const struct csink_row
 	return key->module_id ? "[no symbol]" : "[unknown]";
 }
 
+/* Of threads, the module is a process's name. */
+static void shorten_modules(struct csink_rows *rows)
+{
+	CSINK_AUTO_FREE const char **paths = calloc((size_t)rows->nr_keys + 1, sizeof(*paths));
+
+	for (uint32_t i = 0; i < rows->nr_keys; i++) {
+		rows->keys[i].short_module = csink_base_name(rows->keys[i].module);
+		if (paths)
+			paths[i] = rows->keys[i].module;
+	}
+	if (!paths || rows->by >= CSINK_BY_THREAD)
+		return;
+	csink_short_paths(paths, rows->nr_keys);
+	for (uint32_t i = 0; i < rows->nr_keys; i++)
+		rows->keys[i].short_module = paths[i];
+}
+
 static void name_rows(struct csink_rows *rows)
 {
 	uint32_t i;
@@ -301,13 +354,15 @@ static void name_rows(struct csink_rows *rows)
 			key->name = key->name_id ? key->name : "[unknown]";
 			key->module = "";
 		}
+		key->file = key->file ? key->file : "";
 	}
+	shorten_modules(rows);
 }
 
-int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by,
-			   const struct csink_interpreted *found, uint32_t side)
+static int build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by,
+		 const struct csink_interpreted *found, uint32_t side, bool is_alone)
 {
-	struct build b = {.rows = rows, .p = p, .found = found, .side = side};
+	struct build b = {.rows = rows, .p = p, .found = found, .side = side, .is_alone = is_alone};
 	int err;
 
 	*rows = (struct csink_rows){.by = by, .names = csink_profile_create()};
@@ -322,9 +377,16 @@ int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *
 	free(b.signatures);
 	free(b.functions);
 	free(b.modules);
+	free(b.files);
 	if (err)
 		csink_rows_free(rows);
 	return err;
+}
+
+int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by,
+			   const struct csink_interpreted *found, uint32_t side)
+{
+	return build(rows, p, by, found, side, false);
 }
 
 int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by)
@@ -333,7 +395,7 @@ int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enu
 	int err = by == CSINK_BY_FUNCTION ? csink_interpreted_build(&found, &p, 1) : 0;
 
 	*rows = (struct csink_rows){0};
-	return err ?: csink_rows_build_found(rows, p, by, &found, 0);
+	return err ?: build(rows, p, by, &found, 0, true);
 }
 
 void csink_rows_free(struct csink_rows *rows)

@@ -40,9 +40,33 @@ is $? 2 'an unknown event: status 2'
 gzip -k f.folded
 is "$("$COUNTERSINK" report -x f.folded.gz)" "$(report -x)" 'folded stacks may be gzipped'
 
+# ---- files of one base name
+if have python3; then
+	mkdir -p pk/a pk/b
+	echo 'def burn(n):
+    for i in range(n): pass' | tee pk/a/util.py >pk/b/util.py
+	echo 'import sys; sys.path.insert(0, sys.argv[1])
+import a.util, b.util
+for i in range(100): a.util.burn(100000); b.util.burn(100000)' >pk/two.py
+	"$COUNTERSINK" -q -F 2000 -o two.pb.gz -- "$(python3 -c 'import sys; print(sys.executable)')" -B pk/two.py "$PWD/pk" 2>err
+	two() { "$COUNTERSINK" report --all "$@" two.pb.gz; }
+	for one in a b; do
+		like "$(two)" " $one/util\.py +burn\$" "files of one base name: the directory tells the functions of $one/ apart"
+		like "$(two --by line)" " $one/util\.py:2 burn\$" "files of one base name: --by line, $one/"
+		like "$(two --tree)" "burn  $one/util\.py\$" "files of one base name: --tree, $one/"
+		like "$(two --csv)" "^burn,$one/util\.py,.*,/.*/pk/$one/util\.py,1\$" "files of one base name: --csv has path and line, $one/"
+		like "$(two --json | tr -d '\n')" "\"file\": *\"/[^\"]*/pk/$one/util\.py\", *\"line\": *1," "files of one base name: --json has path and line, $one/"
+		like "$("$COUNTERSINK" export -f folded two.pb.gz)" ";burn \\($one/util\.py\\)" "files of one base name: folded stacks, $one/"
+		like "$("$COUNTERSINK" diff --all two.pb.gz two.pb.gz)" " $one/util\.py +burn\$" "files of one base name: diff, $one/"
+	done
+	like "$(two)" ' two\.py +<module>$' "files of one base name: other files stay short"
+else
+	skip "files of one base name" "no python3 here"
+fi
+
 # ---- machine-readable formats
-is "$(report --csv | head -2 | tr '\n' ' ')" 'function,module,self,total,samples read,,60,60,60 ' '--csv prints rows'
-is "$(report --tree --csv | sed -n '1,2p' | tr '\n' ' ')" 'id,parent,function,module,self,total 1,0,main,,0,100 ' '--tree --csv prints nodes'
+is "$(report --csv | head -2 | tr '\n' ' ')" 'function,module,self,total,samples,file,line read,,60,60,60,, ' '--csv prints rows'
+is "$(report --tree --csv | sed -n '1,2p' | tr '\n' ' ')" 'id,parent,function,module,self,total,file,line 1,0,main,,0,100,, ' '--tree --csv prints nodes'
 if have python3; then
 	report --json >j.json
 	is "$(python3 -c 'import json; j = json.load(open("j.json")); print(len(j["rows"]), j["rows"][0]["name"], j["rows"][0]["self"], j["types"][0]["sum"])')" \
