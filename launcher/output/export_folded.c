@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "launcher/base/path.h"
 #include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/output/calltree.h"
@@ -41,10 +42,11 @@ static int compare_names(const void *left, const void *right)
 {
 	const struct named *a = left, *b = right;
 
-	return strcmp(a->frame->name, b->frame->name);
+	return strcmp(a->frame->name, b->frame->name)
+		       ?: strcmp(csink_base_name(a->frame->file), csink_base_name(b->frame->file));
 }
 
-/* Functions of an interpreter that share their names with functions elsewhere get their files: each file has a
+/* Functions of an interpreter with one name, in files of one base name, get their files: each __init__.py has a
  * <module>. */
 static int tell_apart(struct folding *f)
 {
