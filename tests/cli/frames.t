@@ -56,6 +56,9 @@ fi
 if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" = '36 define' ]; then
 	language 'Perl 5.36' perl truth.pl
 	countersink -q -F 2000 -o names.pb.gz -- perl "$FRAMES/names.pl" >out 2>&1
+	for name in größe naïve_Ā; do
+		like "$(countersink report --all names.pb.gz)" " Straße::$name\$" "Perl: the name of a sub is UTF-8: $name"
+	done
 	countersink report --all names.pb.gz >out 2>&1
 	is "$(grep -oE 'closure_[1-4]$' out | sort -u | wc -l)" 4 "Perl: closures of one sub have the names they were given"
 	is "$(grep -oE 'made_[1-8]$' out | sort -u | wc -l)" 8 "Perl: subs evaluated at one address, file and line have their own names"

@@ -1,6 +1,7 @@
 # Closures of one sub with names of their own, and evaluated subs that are freed: all say that they are in one file, at
 # one line, and often are at one address. Each works for some ms.
 use strict;
+use utf8;
 use warnings;
 no warnings 'recursion';
 use Sub::Util 'set_subname';
@@ -21,6 +22,15 @@ for my $n (1 .. 8) {
 }
 
 sub bottom { my $sum = 0; $sum += $_ for 1 .. 1000000; return $sum }
+
+# Names that Perl keeps in Latin-1, and one that it keeps in UTF-8.
+{
+	package Straße;
+	sub größe { my $sum = 0; $sum += $_ for 1 .. 1000000; return $sum }
+	sub naïve_Ā { my $sum = 0; $sum += $_ for 1 .. 1000000; return $sum }
+}
+Straße::größe();
+Straße::naïve_Ā();
 
 # Contexts that are no frames, in a deep recursion: more than a walk follows.
 sub deep {

@@ -47,6 +47,7 @@ enum {
 	/* Of a shared key: */
 	KEY_BYTES_WORD = 0, /* the number is its upper half */
 	KEY_TEXT = 8,
+	KEY_FLAGS = 1, /* behind the text: a NUL, and a byte of flags */
 };
 
 enum {
@@ -66,6 +67,7 @@ enum {
 	MAX_STACKS = 512,
 	MAX_CONTEXTS = 4096,
 	MAX_UNFINISHED = 16, /* newest contexts that may be left out: the frames of others can be read */
+	KEY_IS_UTF8 = 1,     /* flag of a key; else each byte is a character of Latin-1 */
 	MAX_TEXT = 500,
 	HASHED_TEXT = 1024, /* bytes of a file's name that identify it: all that is kept of it */
 };
@@ -111,14 +113,40 @@ static bool load_upper(struct csink_interp_walk *walk, uintptr_t at, uint32_t *v
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-/* Copy a shared key's text. Returns how many bytes; 0: it cannot be read. */
+/* Text of Latin-1 as UTF-8, in its place; what has no room is cut. Returns how many bytes. */
+static uint32_t widen(char *text, uint32_t bytes)
+{
+	uint32_t nr = bytes, room, high = 0;
+
+	for (uint32_t i = 0; i < bytes; i++)
+		high += (unsigned char)text[i] >> 7;
+	for (room = bytes + high; nr-- > 0;) {
+		unsigned char c = (unsigned char)text[nr];
+		uint32_t size = c >> 7 ? 2 : 1;
+
+		room -= size;
+		if (room + size <= MAX_TEXT)
+			text[room + size - 1] = (char)(c >> 7 ? 0x80 | (c & 0x3f) : c);
+		if (size == 2 && room < MAX_TEXT)
+			text[room] = (char)(0xc0 | c >> 6);
+	}
+	return CSINK_MIN(bytes + high, (uint32_t)MAX_TEXT);
+}
+
+/* Copy a shared key's text, as UTF-8. Returns how many bytes; 0: it cannot be read. */
 static uint32_t copy_key(struct csink_interp_walk *walk, uintptr_t key, char *to)
 {
+	int32_t nr, nr_flags;
 	uint32_t bytes;
+	char flags = 0;
 
 	if (!key || !load_upper(walk, key + KEY_BYTES_WORD, &bytes))
 		return 0;
-	return (uint32_t)CSINK_MAX(csink_interp_text(walk, key + KEY_TEXT, bytes, to, MAX_TEXT), 0);
+	nr = csink_interp_text(walk, key + KEY_TEXT, bytes, to, MAX_TEXT);
+	nr_flags = csink_interp_text(walk, key + KEY_TEXT + bytes + KEY_FLAGS, 1, &flags, 1);
+	if (nr <= 0 || nr_flags < 0)
+		return 0;
+	return flags & KEY_IS_UTF8 ? (uint32_t)nr : widen(to, (uint32_t)nr);
 }
 
 /* Copy a package's name: that of a hash, which has one name or an array of names. */
