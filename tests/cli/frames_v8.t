@@ -1,7 +1,7 @@
 #!/bin/sh
-# Frames of JavaScript in node, of each version that is installed: every function, file and line as Error.stack reports them, first
-# lines of functions, builtins that are mapped a second time, --frames, reports, children, threads, and a V8 that is not supported.
-# NODES can name more programs than the one in PATH.
+# Frames of JavaScript in node, of each version that is installed: every function, file and line as Error.stack reports them (also of
+# functions that were inlined), first lines of functions, builtins that are mapped a second time, --frames, reports, children, threads,
+# and a V8 that is not supported. NODES can name more programs than the one in PATH.
 . "$(dirname "$0")/lib.sh"
 
 FRAMES=$SRC/tests/frames
@@ -21,18 +21,18 @@ share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is
 		END { print all ? int(100 * of / all) : -1 }'
 }
 
-truth() { # NAME WHAT OPTION_OF_COMPARE NODE OPTION...
-	name=$1 what=$2 option=$3
-	shift 3
+truth() { # NAME PROGRAM WHAT OPTION_OF_COMPARE NODE OPTION...
+	name=$1 program=$2 what=$3 option=$4
+	shift 4
 	# On a busy machine a sample can take as long as two page faults are apart: then the period is raised, and stacks are left out.
 	for _ in 1 2 3 4 5; do
-		countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$@" "$FRAMES/truth.js" truth.json >out 2>err </dev/null
+		countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$@" "$FRAMES/$program" truth.json >out 2>err </dev/null
 		countersink report truth.pb.gz >report 2>&1
 		grep -q 'period raised' report || break
 	done
 	is "$?:$(cat out err)" "0:" "$name: the program runs as without countersink"
 	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz $option)" \
-		'^[12][0-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' "$name: $what of every frame is right"
+		'^[1-9][0-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' "$name: $what of every frame is right"
 }
 
 # The share of each of the three lines. Without --no-enable-lazy-source-positions, V8 has places only of functions for which they were requested.
@@ -49,11 +49,13 @@ three() { # NAME NODE OPTION...
 }
 
 each_version() { # NODE NAME MAJOR
-	truth "$2" "every function and file" no-lines "$1"
+	truth "$2" truth.js "every function and file" no-lines "$1"
 	unoptimized=--no-opt
 	[ "$3" -lt 22 ] || unoptimized="--no-opt --no-maglev"
-	truth "$2, interpreted" "every line" "" "$1" $unoptimized --no-sparkplug
-	truth "$2, compiled without optimization" "every line" "" "$1" $unoptimized --always-sparkplug
+	truth "$2, interpreted" truth.js "every line" "" "$1" $unoptimized --no-sparkplug
+	truth "$2, compiled without optimization" truth.js "every line" "" "$1" $unoptimized --always-sparkplug
+	truth "$2, optimized" inlined.js "every line, also of functions that were inlined," "" "$1"
+	[ "$3" -lt 22 ] || truth "$2, optimized by Maglev alone" inlined.js "every line, also of functions that were inlined," "" "$1" --no-opt --maglev
 	three "$2, interpreted" "$1" $unoptimized --no-sparkplug
 	three "$2, compiled without optimization" "$1" $unoptimized --always-sparkplug
 

@@ -54,11 +54,17 @@ def main():
     total = collections.Counter()
     different = collections.Counter()
     for stack, addresses, nr in zip(profile.lines, profile.addresses, profile.counts):
-        for inner, place, address in zip(stack, stack[1:], addresses):
-            if not is_function(place):
+        for i, address in enumerate(addresses[:-1]):
+            if is_function(stack[i + 1]):
+                total['frames'] += nr
+            if is_function(stack[i]) or not is_function(stack[i + 1]):
                 continue
-            total['frames'] += nr
-            matches = [] if is_function(inner) else list(filter(None, map(BY_V8.match, by_address.names(address))))
+            end = i + 1
+            while end < len(stack) and is_function(stack[end]):
+                end += 1
+            # A frame of optimized code runs the functions that are inlined, then the one that V8 names.
+            place = stack[end - 1]
+            matches = list(filter(None, map(BY_V8.match, by_address.names(address))))
             if not matches:
                 continue
             total['named'] += nr

@@ -106,14 +106,20 @@ static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *
 	return csink_recording_ref(walk->rec, code);
 }
 
+csink_ref_t csink_code_known(uint64_t identity)
+{
+	const struct csink_index_slot *slot = csink_index_find(&codes, identity ? identity : 1, match_any, NULL);
+
+	return CSINK_LIKELY(slot) ? atomic_load_explicit(&slot->ref, memory_order_relaxed) : 0;
+}
+
 csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code)
 {
 	uint64_t hash = identity ? identity : 1;
-	const struct csink_index_slot *slot = csink_index_find(&codes, hash, match_any, NULL);
-	csink_ref_t ref;
+	csink_ref_t ref = csink_code_known(hash);
 
-	if (CSINK_LIKELY(slot))
-		return atomic_load_explicit(&slot->ref, memory_order_relaxed);
+	if (CSINK_LIKELY(ref))
+		return ref;
 	ref = new_code(walk, code);
 	return ref ? csink_index_insert(&codes, hash, ref, 0, match_any, NULL) : 0;
 }

@@ -123,6 +123,7 @@ struct csink_interp_room {
 	uint64_t nr_walks;                 /* so far: the number of the current one */
 	uint64_t epoch;                    /* Java's, in place of the number of a walk */
 	uintptr_t own;                     /* the language's own, 0 in a thread that starts */
+	void *kept; /* the language's own memory; a thread that starts has that of a former one */
 };
 
 #define CSINK_INTERP_PAGES 32
@@ -327,6 +328,9 @@ void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why);
  * names cannot be read. Context: signal.
  */
 csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code);
+
+/** Returns the entry of a function that has one in this recording; 0: it has none. Context: signal. */
+csink_ref_t csink_code_known(uint64_t identity);
 
 /** Allocate the table of functions, once. Returns false without memory. Context: signal; one thread at a time. */
 bool csink_code_ids_begin(void);

@@ -20,6 +20,7 @@
 #include "preload/agent/interp/v8_impl.h"
 #include "preload/agent/unwind/cfi_row.h"
 #include "preload/agent/unwind/code_copies.h"
+#include "preload/core/private_memory.h"
 
 /* Offsets, bytes, that are equal in all these versions; from the end of a frame, and from a tagged pointer. */
 enum {
@@ -64,7 +65,7 @@ enum {
 };
 
 /* What V8 exports, in the order of struct csink_v8_layout. The last ones may be missing. */
-enum { NR_OPTIONAL = 6 };
+enum { NR_OPTIONAL = 7 };
 static const char *const exports[][3] = {
 	{"class_JSFunction__shared__SharedFunctionInfo"},
 	{"class_SharedFunctionInfo__name_or_scope_info__Object",
@@ -87,6 +88,7 @@ static const char *const exports[][3] = {
 	{"class_BytecodeArray__data__uintptr_t"},
 	{"_ZN2v88internal7Version6major_E"},
 	{"_ZN2v88internal7Version6minor_E"},
+	{"type_InstructionStream__INSTRUCTION_STREAM_TYPE", "type_Code__CODE_TYPE"},
 };
 
 enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
@@ -348,14 +350,14 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 	return ok ? text.nr : 0;
 }
 
-static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct csink_code_source *to)
+static bool describe(struct csink_interp_walk *walk, uintptr_t shared, struct csink_code_source *to)
 {
-	uint64_t shared = shared_of(walk, function), script = shared ? script_of(walk, shared) : 0, text;
+	uint64_t script = script_of(walk, shared), text;
 	struct scope scope;
-	bool ok = shared != 0;
+	bool ok = true;
 
 	*to = (struct csink_code_source){.kind = CSINK_CODE_V8, .names = names, .name = shared, .file = script};
-	if (!ok || !read_name(walk, shared, &scope))
+	if (!read_name(walk, shared, &scope))
 		return false;
 	text = script ? csink_v8_word(walk, script + SCRIPT_SOURCE, &ok) : 0;
 	/* The launcher finds the line in the script's file, if that has the length of what V8 was given. */
@@ -439,8 +441,9 @@ static uint64_t function_at_edge(struct csink_interp_walk *walk, uintptr_t end)
 		function |= (code & masks[i]) == first[i];
 	if (function)
 		return (uint64_t)walk->context->uc_mcontext.gregs[REG_RDI];
-	/* This one comes behind the removal of arguments. */
-	if ((uint8_t)code != RET && end == csink_context_sp(walk->context) + 8)
+	/* This one comes behind the removal of arguments. Most of V8's own code has no frame at all. */
+	if ((uint8_t)code != RET && end == csink_context_sp(walk->context) + 8 &&
+	    !csink_v8_is_own_code(walk, csink_context_pc(walk->context)))
 		csink_interp_load(walk, end + (uintptr_t)FRAME_FUNCTION, &function);
 	return function;
 #else
@@ -463,6 +466,74 @@ static uint64_t function_of(struct csink_interp_walk *walk, uintptr_t begin, uin
 		       : 0;
 }
 
+/* Add a function at a place. Returns its identity there; 0: no frame may follow. */
+static uint64_t take_function(struct csink_interp_walk *walk, uint64_t shared, uint64_t identity,
+			      const struct csink_v8_place *place)
+{
+	/* A function has further entries of the recording once it has tables, since they are copied to each. */
+	if (place->nr_positions)
+		identity = csink_interp_mix(identity, (uint64_t)place->nr_positions << 32 | place->nr_offsets);
+	walk->own = place;
+	return csink_interp_frame(walk, identity, shared, place->position) ? identity : 0;
+}
+
+/* What the thread keeps of the native frame with this return address, or of another one. NULL: no memory. */
+static struct csink_v8_kept *kept_at(struct csink_interp_room *room, uintptr_t pc)
+{
+	enum { NR_KEPT = 128 };
+	struct csink_v8_kept *kept;
+
+	if (!room->kept)
+		room->kept = csink_private_get(NR_KEPT * sizeof(*kept));
+	kept = room->kept;
+	return kept ? &kept[(pc ^ pc >> 7) % NR_KEPT] : NULL;
+}
+
+/* A forked child has another recording than its parent, whose functions are not in it. */
+static bool take_kept(struct csink_interp_walk *walk, const struct csink_v8_kept *kept)
+{
+	csink_ref_t refs[CSINK_V8_MAX_INLINED];
+
+	for (uint32_t i = 0; i < kept->nr; i++) {
+		refs[i] = csink_code_known(kept->identities[i]);
+		if (!refs[i])
+			return false;
+	}
+	for (uint32_t i = 0; i < kept->nr && csink_interp_add(walk, refs[i], kept->positions[i]);)
+		i++;
+	return true;
+}
+
+/* Add the functions that a caller's frame of optimized code runs. False: they are not known, and none was added. */
+static bool take_inlined(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t identity)
+{
+	struct csink_v8_inlined inlined[CSINK_V8_MAX_INLINED];
+	struct csink_v8_kept *kept =
+		frame->is_exact || csink_v8_is_own_code(walk, frame->pc) ? NULL : kept_at(walk->room, frame->pc);
+	int nr = kept ? csink_v8_find_inlined(walk, frame->pc, identity, kept, inlined) : 0;
+	struct csink_v8_place place;
+	uint64_t of;
+
+	if (nr < 0) {
+		if (take_kept(walk, kept))
+			return kept->nr > 0;
+		kept->pc = 0;
+		nr = csink_v8_find_inlined(walk, frame->pc, identity, kept, inlined);
+	}
+	if (nr <= 0 || !identify(walk, inlined[nr - 1].shared, &of) || of != identity)
+		return false;
+	for (int i = 0; i < nr; i++) {
+		csink_v8_place_at(walk, inlined[i].shared, inlined[i].offset, &place);
+		if (!identify(walk, inlined[i].shared, &of) ||
+		    !(of = take_function(walk, inlined[i].shared, of, &place)))
+			break;
+		kept->identities[i] = of;
+		kept->positions[i] = place.position;
+		kept->nr = i + 1 == nr ? (uint32_t)nr : 0;
+	}
+	return true;
+}
+
 /* Add the frame of a function. False: no frame may follow. */
 static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const struct csink_v8_frame *frame,
 		       uintptr_t record)
@@ -478,15 +549,12 @@ static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const 
 		begin_thread(walk);
 	if (!identify(walk, shared, &identity))
 		return true;
-	/* A function has further entries of the recording once it has tables, since they are copied to each. */
 	csink_v8_find_place(walk, frame, shared, &place);
-	if (place.nr_positions)
-		identity = csink_interp_mix(identity, (uint64_t)place.nr_positions << 32 | place.nr_offsets);
-	walk->own = &place;
-	if (!csink_interp_frame(walk, identity, function, place.position))
+	if ((place.nr_positions || !take_inlined(walk, frame, identity)) &&
+	    !take_function(walk, shared, identity, &place))
 		return false;
 	csink_interp_group(walk, record);
-	return true;
+	return !walk->is_full && !walk->is_broken;
 }
 
 static bool has_no_tables(uintptr_t pc, bool is_exact)

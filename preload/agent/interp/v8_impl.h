@@ -16,6 +16,27 @@ struct csink_v8_layout {
 	/* Of lines alone; 0: not exported. */
 	uint16_t type_bytecodes, type_bytes, type_code, bytecodes; /* the last: where an array's bytecodes begin */
 	uint16_t version, minor;                                   /* of V8 */
+	uint16_t type_instructions;                                /* what compiled code lies in; 0: not exported */
+};
+
+/* What no version exports: offsets, bytes, from the beginning of an object, but where another unit is given. */
+struct csink_v8_version {
+	uint16_t major, minor;
+	uint16_t positions;                    /* in an array of bytecodes: their places */
+	uint16_t code_bytecodes, code_offsets; /* in code: what it was made of, how much of it each bytecode became */
+	uint16_t code_start, code_size;
+	bool is_code_inside; /* the code begins there; else its address is there */
+	/* Of optimized code: see v8_inlines.c. */
+	uint8_t header;             /* of the object that the instructions lie in, before them */
+	uint8_t code_back;          /* before the instructions: their code; 0: the object that they lie in is it */
+	uint8_t code_states;        /* in code: the states in which its calls return */
+	uint8_t first_state;        /* where they begin there; an index, as the next one */
+	uint8_t literals;           /* where what they refer to is */
+	uint8_t frame, last_frame;  /* operations that begin the frame of a function: from, to */
+	uint8_t begin;              /* the operation that a state begins with */
+	uint8_t table_header;       /* bytes of the table of calls before its first entry */
+	uint8_t code_flags, maglev; /* in code: its flags; in these, the kind of code that Maglev makes */
+	const char *nr_operands;    /* of each operation, a digit */
 };
 
 static inline const struct csink_v8_layout *csink_v8_layout(const struct csink_interp_walk *walk)
@@ -57,6 +78,37 @@ bool csink_v8_is_own_code(const struct csink_interp_walk *walk, uintptr_t pc);
 /* Where the function of this frame is; what describes the function is @shared. v8_lines.c */
 void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t shared,
 			 struct csink_v8_place *place);
+
+/* What this version of V8 does not export. NULL: not known. v8_lines.c */
+const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout);
+
+/* Where the bytecode at an offset is, of the function that @shared describes. v8_lines.c */
+void csink_v8_place_at(struct csink_interp_walk *walk, uint64_t shared, uint32_t offset, struct csink_v8_place *place);
+
+enum { CSINK_V8_MAX_INLINED = 16 }; /* functions that one native frame runs, which are kept */
+
+/* A native frame of optimized code, as its thread keeps it. */
+struct csink_v8_kept {
+	uintptr_t pc, start;       /* a return address, and where its code begins */
+	uint64_t states, identity; /* an object of that code, and of the function that was compiled: compared */
+	uint32_t nr;               /* 0: no functions are known of it */
+	uint32_t positions[CSINK_V8_MAX_INLINED];
+	uint64_t identities[CSINK_V8_MAX_INLINED]; /* innermost first */
+};
+
+/* A function that runs in a frame of optimized code. */
+struct csink_v8_inlined {
+	uint64_t shared; /* what describes it */
+	uint32_t offset; /* in its bytecodes */
+};
+
+/**
+ * The functions that a native frame of optimized code runs, innermost first, the compiled one last.
+ * @kept  what the thread keeps of this frame. Where it is of another one, it is set, but for the functions.
+ * Returns how many, 0: not known; -1: they are in @kept. v8_inlines.c
+ */
+int csink_v8_find_inlined(struct csink_interp_walk *walk, uintptr_t pc, uint64_t identity, struct csink_v8_kept *kept,
+			  struct csink_v8_inlined *inlined);
 
 /* Add the tables that the place's line is found by to a function's line table. v8_lines.c */
 void csink_v8_add_tables(struct csink_interp_walk *walk, const struct csink_v8_place *place,

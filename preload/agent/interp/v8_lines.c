@@ -2,9 +2,9 @@
  * The line that runs of a JavaScript function. Runs in the handler of the thread whose frames are read.
  *
  * A frame of the interpreter has the function's bytecodes and an offset in them; code that is compiled without being
- * optimized ("baseline") has a table of how much code each bytecode became. V8 makes the table of the bytecodes' places
- * in the source when it first needs it, for Error.stack for instance, or at once with
- * --no-enable-lazy-source-positions. Without it, and in optimized code, the line is not known. Here the tables are
+ * optimized ("baseline") has a table of how much code each bytecode became; what optimized code has, v8_inlines.c
+ * reads. V8 makes the table of the bytecodes' places in the source when it first needs it, for Error.stack for
+ * instance, or at once with --no-enable-lazy-source-positions. Without it the line is not known. Here the tables are
  * found, and copied at the first sample of a function that has them; the launcher decodes them
  * (launcher/collect/v8_positions.c).
  *
@@ -32,21 +32,17 @@ enum {
 	MAX_HANDLER = 16 * 1024, /* bytes of the code that runs one bytecode, at most */
 };
 
-/* What no version exports of compiled code. */
-static const struct version {
-	uint16_t major, minor;
-	uint16_t positions;                    /* in an array of bytecodes: their places */
-	uint16_t code_bytecodes, code_offsets; /* in code: what it was made of, how much of it each bytecode became */
-	uint16_t code_start, code_size;
-	bool is_code_inside; /* the code begins there; else its address is there */
-} versions[] = {
-	{10, 2, 32, 16, 24, 128, 40, true},
-	{11, 3, 32, 16, 24, 40, 56, false},
-	{12, 4, 24, 8, 16, 40, 52, false},
-	{13, 6, 24, 8, 16, 40, 56, false},
+static const struct csink_v8_version versions[] = {
+	{10, 2, 32, 16, 24, 128, 40, true, 128, 0, 16, 11, 2, 18, 18, 3, 8, 48, 12, "2103113131111111115334111112"},
+	{11, 3,  32, 16, 24, 40, 56, false, 16, 8,
+	 16, 11, 2,  23, 24, 2,  8,  48,    12, "103311313111112111111115333401111121"},
+	{12, 4,  24, 8, 16, 40, 52, false, 32, 24,
+	 8,  11, 2,  0, 1,  12, 8,  48,    11, "5333213432103311111111111111111101111121"},
+	{13, 6,  24, 8, 16, 40, 56, false, 32, 24,
+	 8,  12, 3,  0, 1,  14, 12, 52,    11, "643321343331003311101111111111111111101111121"},
 };
 
-static const struct version *version_of(const struct csink_v8_layout *layout)
+const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout)
 {
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(versions); i++) {
 		if (versions[i].major == layout->version && versions[i].minor == layout->minor)
@@ -134,6 +130,21 @@ static bool offset_in_registers(struct csink_interp_walk *walk, const struct csi
 #endif
 }
 
+/* Find the table of the bytecodes' places. False: there is none. */
+static bool find_positions(struct csink_interp_walk *walk, const struct csink_v8_version *version,
+			   struct csink_v8_place *place)
+{
+	const struct csink_v8_layout *layout = csink_v8_layout(walk);
+	bool ok = true;
+
+	place->nr_bytecodes = length_of(walk, &place->bytecodes, layout->type_bytecodes);
+	if (!place->nr_bytecodes)
+		return false;
+	place->positions = csink_v8_word(walk, place->bytecodes - TAG + version->positions, &ok);
+	place->nr_positions = ok ? length_of(walk, &place->positions, layout->type_bytes) : 0;
+	return place->nr_positions > 0;
+}
+
 /* The interpreter runs the function. False: where is not known. */
 static bool place_in_bytecodes(struct csink_interp_walk *walk, const struct csink_v8_frame *frame,
 			       struct csink_v8_place *place)
@@ -149,7 +160,7 @@ static bool place_in_bytecodes(struct csink_interp_walk *walk, const struct csin
 
 /* Baseline code runs the function. False: it is other code. */
 static bool place_in_code(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t shared,
-			  const struct version *version, struct csink_v8_place *place)
+			  const struct csink_v8_version *version, struct csink_v8_place *place)
 {
 	bool ok = true;
 	uint64_t start, size, bytecodes;
@@ -180,21 +191,31 @@ void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_f
 			 struct csink_v8_place *place)
 {
 	const struct csink_v8_layout *layout = csink_v8_layout(walk);
-	const struct version *version = version_of(layout);
+	const struct csink_v8_version *version = csink_v8_version(layout);
 	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin;
 
 	*place = (struct csink_v8_place){0};
 	place->bytecodes = csink_v8_word(walk, frame->end + (uintptr_t)FRAME_BYTECODES, &ok);
-	if (!ok || !(place->nr_bytecodes = length_of(walk, &place->bytecodes, layout->type_bytecodes)))
-		goto none;
-	place->positions = csink_v8_word(walk, place->bytecodes - TAG + version->positions, &ok);
-	if (!ok || !(place->nr_positions = length_of(walk, &place->positions, layout->type_bytes)))
-		goto none;
-	if (csink_v8_is_own_code(walk, frame->pc) ? place_in_bytecodes(walk, frame, place)
-						  : place_in_code(walk, frame, shared, version, place))
+	if (ok && find_positions(walk, version, place) &&
+	    (csink_v8_is_own_code(walk, frame->pc) ? place_in_bytecodes(walk, frame, place)
+						   : place_in_code(walk, frame, shared, version, place)))
 		return;
-none:
 	*place = (struct csink_v8_place){0};
+}
+
+void csink_v8_place_at(struct csink_interp_walk *walk, uint64_t shared, uint32_t offset, struct csink_v8_place *place)
+{
+	const struct csink_v8_version *version = csink_v8_version(csink_v8_layout(walk));
+	bool ok = true;
+
+	*place = (struct csink_v8_place){.bytecodes = csink_v8_word(walk, shared + SHARED_DATA, &ok)};
+	/* Code that is not optimized is in the place of the bytecodes that it was made of. */
+	if (ok && csink_v8_type(walk, &place->bytecodes) == csink_v8_layout(walk)->type_code)
+		place->bytecodes = csink_v8_word(walk, place->bytecodes - TAG + version->code_bytecodes, &ok);
+	if (ok && find_positions(walk, version, place) && offset < place->nr_bytecodes)
+		place->position = offset;
+	else
+		*place = (struct csink_v8_place){0};
 }
 
 void csink_v8_add_tables(struct csink_interp_walk *walk, const struct csink_v8_place *place,
