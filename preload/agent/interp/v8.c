@@ -65,7 +65,7 @@ enum {
 };
 
 /* What V8 exports, in the order of struct csink_v8_layout. The last ones may be missing. */
-enum { NR_OPTIONAL = 7 };
+enum { NR_OPTIONAL = 8 };
 static const char *const exports[][3] = {
 	{"class_JSFunction__shared__SharedFunctionInfo"},
 	{"class_SharedFunctionInfo__name_or_scope_info__Object",
@@ -89,6 +89,7 @@ static const char *const exports[][3] = {
 	{"_ZN2v88internal7Version6major_E"},
 	{"_ZN2v88internal7Version6minor_E"},
 	{"type_InstructionStream__INSTRUCTION_STREAM_TYPE", "type_Code__CODE_TYPE"},
+	{"frametype_WasmFrame"},
 };
 
 enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
@@ -333,15 +334,19 @@ static bool put_name(struct csink_interp_walk *walk, uint64_t string, uint64_t o
 	return true;
 }
 
+/* Compiled code that has no function of JavaScript: numbers in place of the address of what describes one. */
+enum { NO_FUNCTION, REGEXP, WASM, NR_OTHERS };
+static const char *const others[NR_OTHERS] = {NULL, "[regexp]", "[wasm]"};
+
 static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to, uint32_t room)
 {
 	struct text text = {.to = to};
-	struct scope scope;
+	struct scope scope = {0};
 	uint64_t name = 0;
-	bool ok = true;
+	bool ok = true, is_other = source->name < NR_OTHERS;
 
-	if (room < 2 * MAX_TEXT + 64 || !read_name(walk, source->name, &scope) ||
-	    !put_name(walk, scope.name, scope.inferred, "(anonymous)", &text))
+	if (room < 2 * MAX_TEXT + 64 || (!is_other && !read_name(walk, source->name, &scope)) ||
+	    !put_name(walk, scope.name, scope.inferred, is_other ? others[source->name] : "(anonymous)", &text))
 		return 0;
 	if (source->file)
 		name = csink_v8_word(walk, source->file + SCRIPT_NAME, &ok);
@@ -352,11 +357,13 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 
 static bool describe(struct csink_interp_walk *walk, uintptr_t shared, struct csink_code_source *to)
 {
-	uint64_t script = script_of(walk, shared), text;
+	uint64_t script = shared < NR_OTHERS ? 0 : script_of(walk, shared), text;
 	struct scope scope;
 	bool ok = true;
 
 	*to = (struct csink_code_source){.kind = CSINK_CODE_V8, .names = names, .name = shared, .file = script};
+	if (shared < NR_OTHERS)
+		return true;
 	if (!read_name(walk, shared, &scope))
 		return false;
 	text = script ? csink_v8_word(walk, script + SCRIPT_SOURCE, &ok) : 0;
@@ -453,17 +460,17 @@ static uint64_t function_at_edge(struct csink_interp_walk *walk, uintptr_t end)
 #endif
 }
 
-/* The function of a native frame between @begin and @end, if its code can be JavaScript's; 0: it is not. */
+/* The function of a native frame between @begin and @end, if its code can be JavaScript's, else its marker or 0. */
 static uint64_t function_of(struct csink_interp_walk *walk, uintptr_t begin, uintptr_t end)
 {
 	uint64_t function, context;
 
 	if (end + (uintptr_t)FRAME_FUNCTION < begin)
 		return begin == csink_context_sp(walk->context) ? function_at_edge(walk, end) : 0;
-	return csink_interp_load(walk, end + (uintptr_t)FRAME_CONTEXT, &context) &&
-			       csink_interp_load(walk, end + (uintptr_t)FRAME_FUNCTION, &function) && context & TAG
-		       ? function
-		       : 0;
+	if (!csink_interp_load(walk, end + (uintptr_t)FRAME_CONTEXT, &context) ||
+	    !csink_interp_load(walk, end + (uintptr_t)FRAME_FUNCTION, &function))
+		return 0;
+	return context & TAG ? function : context;
 }
 
 /* Add a function at a place. Returns its identity there; 0: no frame may follow. */
@@ -534,6 +541,36 @@ static bool take_inlined(struct csink_interp_walk *walk, const struct csink_v8_f
 	return true;
 }
 
+/* Is a frame with this end one of WebAssembly? */
+static bool is_wasm(struct csink_interp_walk *walk, uintptr_t end)
+{
+	uint64_t wasm = csink_v8_layout(walk)->frame_wasm, marker;
+
+	return wasm && end != UINTPTR_MAX && csink_interp_load(walk, end + (uintptr_t)FRAME_CONTEXT, &marker) &&
+	       marker == wasm << 1;
+}
+
+/*
+ * Add a frame of other compiled code. The innermost frame of WebAssembly may not be there yet, that of its caller is.
+ * False: no frame may follow.
+ */
+static bool take_other(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uintptr_t record)
+{
+	uintptr_t other = WASM;
+
+	if (csink_v8_is_own_code(walk, frame->pc))
+		return true;
+	if (frame->is_exact && csink_v8_is_regexp(walk, frame->pc))
+		other = REGEXP;
+	else if (!is_wasm(walk, frame->end) &&
+		 !(frame->is_exact && walk->native->nr_frames > 1 && is_wasm(walk, walk->room->cfas[1])))
+		return true;
+	if (!csink_interp_frame(walk, csink_interp_mix(walk->interpreter->module, other), other, 0))
+		return false;
+	csink_interp_group(walk, record);
+	return true;
+}
+
 /* Add the frame of a function. False: no frame may follow. */
 static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const struct csink_v8_frame *frame,
 		       uintptr_t record)
@@ -543,7 +580,7 @@ static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const 
 
 	if (!shared) {
 		miss(walk);
-		return true;
+		return take_other(walk, frame, record);
 	}
 	if (!walk->room->own)
 		begin_thread(walk);
@@ -573,6 +610,7 @@ static void walk_v8(struct csink_interp_walk *walk)
 				       .is_innermost = true};
 	struct csink_module module;
 	uintptr_t record = frame.begin;
+	uint64_t wasm = (uint64_t)csink_v8_layout(walk)->frame_wasm << 1;
 
 	/* The interrupted instruction of a builtin stays, and what called it is named. */
 	if (csink_modules_find(frame.pc, &module) || csink_code_copies_have(frame.pc))
@@ -580,12 +618,14 @@ static void walk_v8(struct csink_interp_walk *walk)
 	csink_interp_find_cfas(walk);
 	for (uint32_t i = 0; i < native->nr_frames; i++) {
 		uint64_t function = 0;
+		bool is_function;
 
 		frame.end = walk->room->cfas[i];
 		if (frame.end != UINTPTR_MAX && frame.begin != UINTPTR_MAX)
 			function = function_of(walk, frame.begin, frame.end);
-		if (function & TAG && has_no_tables(frame.pc, frame.is_exact) &&
-		    !take_frame(walk, function, &frame, record))
+		is_function = function & TAG;
+		if ((is_function || !i || (function && function == wasm)) && has_no_tables(frame.pc, frame.is_exact) &&
+		    !(is_function ? take_frame(walk, function, &frame, record) : take_other(walk, &frame, record)))
 			break;
 		frame.is_innermost = !i && !(function & TAG) && csink_v8_is_own_code(walk, frame.pc);
 		frame.begin = record = frame.end;

@@ -17,6 +17,7 @@ struct csink_v8_layout {
 	uint16_t type_bytecodes, type_bytes, type_code, bytecodes; /* the last: where an array's bytecodes begin */
 	uint16_t version, minor;                                   /* of V8 */
 	uint16_t type_instructions;                                /* what compiled code lies in; 0: not exported */
+	uint16_t frame_wasm; /* the number in frames of WebAssembly; 0: not exported */
 };
 
 /* What no version exports: offsets, bytes, from the beginning of an object, but where another unit is given. */
@@ -89,7 +90,7 @@ enum { CSINK_V8_MAX_INLINED = 16 }; /* functions that one native frame runs, whi
 
 /* A native frame of optimized code, as its thread keeps it. */
 struct csink_v8_kept {
-	uintptr_t pc, start;       /* a return address, and where its code begins */
+	uintptr_t pc, start;       /* a return address, and where its code begins; 0: it is in none */
 	uint64_t states, identity; /* an object of that code, and of the function that was compiled: compared */
 	uint32_t nr;               /* 0: no functions are known of it */
 	uint32_t positions[CSINK_V8_MAX_INLINED];
@@ -109,6 +110,9 @@ struct csink_v8_inlined {
  */
 int csink_v8_find_inlined(struct csink_interp_walk *walk, uintptr_t pc, uint64_t identity, struct csink_v8_kept *kept,
 			  struct csink_v8_inlined *inlined);
+
+/* Is the address in code that a regular expression was compiled to? v8_inlines.c */
+bool csink_v8_is_regexp(struct csink_interp_walk *walk, uintptr_t pc);
 
 /* Add the tables that the place's line is found by to a function's line table. v8_lines.c */
 void csink_v8_add_tables(struct csink_interp_walk *walk, const struct csink_v8_place *place,

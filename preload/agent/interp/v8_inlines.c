@@ -35,6 +35,8 @@ enum {
 	MAX_OPERATIONS = 16384, /* of a state */
 	MAX_FRAMES = 64,        /* of a state */
 	KIND_MASK = 15,         /* of a code's flags */
+	KIND_REGEXP = 3,
+	MAX_REGEXP = 64 * 1024, /* as MAX_CODE */
 	NR_CONTINUATIONS = 2,   /* operations behind those of functions, which are frames of JavaScript, too: those of
 				   builtin functions */
 	FIRST_COMPRESSED = 11,  /* the version from which on operations may refer to those of another state */
@@ -192,32 +194,46 @@ static int read_state(struct csink_interp_walk *walk, const struct csink_v8_vers
 }
 
 struct code {
-	uint32_t size;
-	bool is_maglev;
+	uintptr_t start;
+	uint64_t states; /* the list of them; 0: there is none */
+	uint32_t size, kind;
 };
 
-/* The list of states of the code that begins at an address; 0: no code begins there. */
-static uint64_t states_of(struct csink_interp_walk *walk, const struct csink_v8_version *version, uintptr_t start,
-			  struct code *of)
+/* False: no code begins there. */
+static bool read_code(struct csink_interp_walk *walk, const struct csink_v8_version *version, uintptr_t start,
+		      struct code *to)
 {
 	const struct csink_v8_layout *layout = csink_v8_layout(walk);
 	uint64_t object = start - version->header + TAG, code = object, begin = start;
 	bool ok = true;
 	uint64_t map = csink_v8_word(walk, start - version->header, &ok);
 
+	*to = (struct code){.start = start};
 	/* Nearly all that is no such object is not even an address. */
 	if (!ok || (map & 7) != TAG || map >> 47 || csink_v8_type(walk, &object) != layout->type_instructions)
-		return 0;
+		return false;
 	if (version->code_back)
 		code = csink_v8_word(walk, start - version->code_back, &ok);
 	if (!ok || csink_v8_type(walk, &code) != layout->type_code)
-		return 0;
+		return false;
 	if (!version->is_code_inside)
 		begin = csink_v8_word(walk, code - TAG + version->code_start, &ok);
-	of->size = (uint32_t)csink_v8_word(walk, code - TAG + version->code_size, &ok);
-	of->is_maglev = (csink_v8_word(walk, code - TAG + version->code_flags, &ok) & KIND_MASK) == version->maglev;
-	code = csink_v8_word(walk, code - TAG + version->code_states, &ok);
-	return ok && begin == start ? code : 0;
+	to->size = (uint32_t)csink_v8_word(walk, code - TAG + version->code_size, &ok);
+	to->kind = csink_v8_word(walk, code - TAG + version->code_flags, &ok) & KIND_MASK;
+	to->states = csink_v8_word(walk, code - TAG + version->code_states, &ok);
+	return ok && begin == start;
+}
+
+/* The code that an address is in. False: it is in none. */
+static bool find_code(struct csink_interp_walk *walk, const struct csink_v8_version *version, uintptr_t pc,
+		      uint32_t max, struct code *code)
+{
+	uintptr_t at = pc & ~(uintptr_t)(ALIGNMENT - 1);
+
+	for (; pc - at < max && !walk->is_broken; at -= ALIGNMENT)
+		if (read_code(walk, version, at, code))
+			return pc - at <= code->size;
+	return false;
 }
 
 static uint64_t bytes_at(struct csink_interp_walk *walk, uintptr_t at, uint32_t nr, bool *ok)
@@ -231,10 +247,12 @@ static uint64_t bytes_at(struct csink_interp_walk *walk, uintptr_t at, uint32_t 
  * number of its state plus one, and the offset plus one of the code that is returned to instead if the caller's code is
  * not valid any more.
  */
-static int64_t find_state(struct csink_interp_walk *walk, const struct csink_v8_version *version, uint64_t states,
-			  uint64_t offset, uintptr_t table, bool is_maglev)
+static int64_t find_state(struct csink_interp_walk *walk, const struct csink_v8_version *version,
+			  const struct code *code, uint64_t offset)
 {
-	bool ok = true;
+	bool ok = true, is_maglev = code->kind == version->maglev;
+	uintptr_t table = code->start + code->size;
+	uint64_t states = code->states;
 	uint32_t nr = (uint32_t)csink_v8_word(walk, table + version->table_header - 8U, &ok);
 	uint32_t sizes = (uint32_t)csink_v8_word(walk, table + version->table_header - 4U, &ok);
 	uint32_t registers = sizes >> 1 & 7, of_offset = sizes >> 4 & 7, of_number = sizes >> 7 & 7;
@@ -257,26 +275,31 @@ static int64_t find_state(struct csink_interp_walk *walk, const struct csink_v8_
 	return ok ? (int64_t)number : -1;
 }
 
+bool csink_v8_is_regexp(struct csink_interp_walk *walk, uintptr_t pc)
+{
+	const struct csink_v8_version *version = csink_v8_version(csink_v8_layout(walk));
+	struct code code;
+
+	return version && csink_v8_layout(walk)->type_instructions && find_code(walk, version, pc, MAX_REGEXP, &code) &&
+	       code.kind == KIND_REGEXP;
+}
+
 int csink_v8_find_inlined(struct csink_interp_walk *walk, uintptr_t pc, uint64_t identity, struct csink_v8_kept *kept,
 			  struct csink_v8_inlined *inlined)
 {
 	const struct csink_v8_version *version = csink_v8_version(csink_v8_layout(walk));
-	uintptr_t start = pc & ~(uintptr_t)(ALIGNMENT - 1);
-	uint64_t states = 0;
-	struct code code = {0};
+	struct code code;
+	bool is_found;
 	int64_t index;
 
 	if (!version || !csink_v8_layout(walk)->type_instructions)
 		return 0;
 	if (kept->pc == pc && kept->identity == identity &&
-	    states_of(walk, version, kept->start, &code) == kept->states)
+	    (!kept->start || (read_code(walk, version, kept->start, &code) && code.states == kept->states)))
 		return -1;
-	for (; !states && pc - start < MAX_CODE && !walk->is_broken; start -= ALIGNMENT)
-		states = states_of(walk, version, start, &code);
-	start += ALIGNMENT;
-	*kept = (struct csink_v8_kept){.pc = pc, .start = start, .states = states, .identity = identity};
-	index = states && pc - start <= code.size
-			? find_state(walk, version, states, pc - start, start + code.size, code.is_maglev)
-			: -1;
-	return index >= 0 ? read_state(walk, version, states, (uint32_t)index, inlined) : 0;
+	is_found = find_code(walk, version, pc, MAX_CODE, &code);
+	*kept = (struct csink_v8_kept){
+		.pc = pc, .start = is_found ? code.start : 0, .states = code.states, .identity = identity};
+	index = is_found ? find_state(walk, version, &code, pc - code.start) : -1;
+	return index >= 0 ? read_state(walk, version, code.states, (uint32_t)index, inlined) : 0;
 }
