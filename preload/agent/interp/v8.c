@@ -571,24 +571,36 @@ static bool take_other(struct csink_interp_walk *walk, const struct csink_v8_fra
 	return true;
 }
 
+/* A function that had a frame in this walk: nothing is freed or moved until that ends. */
+struct seen {
+	uint64_t function, shared, identity;
+	struct csink_v8_place tables;
+};
+enum { NR_SEEN = 8 };
+
 /* Add the frame of a function. False: no frame may follow. */
 static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const struct csink_v8_frame *frame,
-		       uintptr_t record)
+		       struct seen *all, uintptr_t record)
 {
-	uint64_t shared = shared_of(walk, function), identity;
+	struct seen *seen = &all[(function >> 3 ^ function >> 7) % NR_SEEN];
 	struct csink_v8_place place;
 
-	if (!shared) {
+	if (seen->function != function) {
+		*seen = (struct seen){.function = function, .shared = shared_of(walk, function)};
+		if (!walk->room->own && seen->shared)
+			begin_thread(walk);
+		if (seen->shared && !identify(walk, seen->shared, &seen->identity)) {
+			seen->function = 0;
+			return true;
+		}
+	}
+	if (!seen->shared) {
 		miss(walk);
 		return take_other(walk, frame, record);
 	}
-	if (!walk->room->own)
-		begin_thread(walk);
-	if (!identify(walk, shared, &identity))
-		return true;
-	csink_v8_find_place(walk, frame, shared, &place);
-	if ((place.nr_positions || !take_inlined(walk, frame, identity)) &&
-	    !take_function(walk, shared, identity, &place))
+	csink_v8_find_place(walk, frame, seen->shared, &seen->tables, &place);
+	if ((place.nr_positions || !take_inlined(walk, frame, seen->identity)) &&
+	    !take_function(walk, seen->shared, seen->identity, &place))
 		return false;
 	csink_interp_group(walk, record);
 	return !walk->is_full && !walk->is_broken;
@@ -608,6 +620,7 @@ static void walk_v8(struct csink_interp_walk *walk)
 				       .pc = csink_context_pc(walk->context),
 				       .is_exact = true,
 				       .is_innermost = true};
+	struct seen seen[NR_SEEN] = {0};
 	struct csink_module module;
 	uintptr_t record = frame.begin;
 	uint64_t wasm = (uint64_t)csink_v8_layout(walk)->frame_wasm << 1;
@@ -625,7 +638,8 @@ static void walk_v8(struct csink_interp_walk *walk)
 			function = function_of(walk, frame.begin, frame.end);
 		is_function = function & TAG;
 		if ((is_function || !i || (function && function == wasm)) && has_no_tables(frame.pc, frame.is_exact) &&
-		    !(is_function ? take_frame(walk, function, &frame, record) : take_other(walk, &frame, record)))
+		    !(is_function ? take_frame(walk, function, &frame, seen, record)
+				  : take_other(walk, &frame, record)))
 			break;
 		frame.is_innermost = !i && !(function & TAG) && csink_v8_is_own_code(walk, frame.pc);
 		frame.begin = record = frame.end;

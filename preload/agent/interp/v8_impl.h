@@ -67,6 +67,7 @@ struct csink_v8_frame {
 
 /* Where a frame's function is. All zero: its line is not known. */
 struct csink_v8_place {
+	uint64_t stored; /* what the frame has for the bytecodes; of an object that was moved its old place */
 	uint64_t bytecodes, positions; /* objects: the function's bytecodes, and the table of their places */
 	uint64_t code, offsets;        /* objects: compiled code, a bytecode after the other, and its table; or 0 */
 	uint32_t nr_bytecodes, nr_positions, nr_offsets; /* bytes */
@@ -76,9 +77,13 @@ struct csink_v8_place {
 /* V8's own code, in its place or in a copy: the interpreter, where the frame of a function has bytecodes. v8_lines.c */
 bool csink_v8_is_own_code(const struct csink_interp_walk *walk, uintptr_t pc);
 
-/* Where the function of this frame is; what describes the function is @shared. v8_lines.c */
+/**
+ * Where the function of this frame is; what describes the function is @shared.
+ * @tables  what an earlier frame of this walk had, perhaps of another function, or zero; set for later frames.
+ * v8_lines.c
+ */
 void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t shared,
-			 struct csink_v8_place *place);
+			 struct csink_v8_place *tables, struct csink_v8_place *place);
 
 /* What this version of V8 does not export. NULL: not known. v8_lines.c */
 const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout);
@@ -91,6 +96,7 @@ enum { CSINK_V8_MAX_INLINED = 16 }; /* functions that one native frame runs, whi
 /* A native frame of optimized code, as its thread keeps it. */
 struct csink_v8_kept {
 	uintptr_t pc, start;       /* a return address, and where its code begins; 0: it is in none */
+	uint64_t code;             /* an object: what describes that code */
 	uint64_t states, identity; /* an object of that code, and of the function that was compiled: compared */
 	uint32_t nr;               /* 0: no functions are known of it */
 	uint32_t positions[CSINK_V8_MAX_INLINED];

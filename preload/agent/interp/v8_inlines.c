@@ -195,7 +195,7 @@ static int read_state(struct csink_interp_walk *walk, const struct csink_v8_vers
 
 struct code {
 	uintptr_t start;
-	uint64_t states; /* the list of them; 0: there is none */
+	uint64_t object, states; /* what describes it, and its list of states; that is 0 if there is none */
 	uint32_t size, kind;
 };
 
@@ -220,6 +220,7 @@ static bool read_code(struct csink_interp_walk *walk, const struct csink_v8_vers
 		begin = csink_v8_word(walk, code - TAG + version->code_start, &ok);
 	to->size = (uint32_t)csink_v8_word(walk, code - TAG + version->code_size, &ok);
 	to->kind = csink_v8_word(walk, code - TAG + version->code_flags, &ok) & KIND_MASK;
+	to->object = code;
 	to->states = csink_v8_word(walk, code - TAG + version->code_states, &ok);
 	return ok && begin == start;
 }
@@ -284,6 +285,18 @@ bool csink_v8_is_regexp(struct csink_interp_walk *walk, uintptr_t pc)
 	       code.kind == KIND_REGEXP;
 }
 
+/* Is that code still there? */
+static bool is_same_code(struct csink_interp_walk *walk, const struct csink_v8_version *version,
+			 const struct csink_v8_kept *kept)
+{
+	bool ok = true, is = csink_v8_word(walk, kept->code - TAG + version->code_states, &ok) == kept->states;
+
+	/* Where the instructions are part of the object that describes them, that is not moved. */
+	return ok && is &&
+	       (!version->code_back ||
+		(csink_v8_word(walk, kept->start - version->code_back, &ok) == kept->code && ok));
+}
+
 int csink_v8_find_inlined(struct csink_interp_walk *walk, uintptr_t pc, uint64_t identity, struct csink_v8_kept *kept,
 			  struct csink_v8_inlined *inlined)
 {
@@ -294,12 +307,14 @@ int csink_v8_find_inlined(struct csink_interp_walk *walk, uintptr_t pc, uint64_t
 
 	if (!version || !csink_v8_layout(walk)->type_instructions)
 		return 0;
-	if (kept->pc == pc && kept->identity == identity &&
-	    (!kept->start || (read_code(walk, version, kept->start, &code) && code.states == kept->states)))
+	if (kept->pc == pc && kept->identity == identity && (!kept->start || is_same_code(walk, version, kept)))
 		return -1;
 	is_found = find_code(walk, version, pc, MAX_CODE, &code);
-	*kept = (struct csink_v8_kept){
-		.pc = pc, .start = is_found ? code.start : 0, .states = code.states, .identity = identity};
+	*kept = (struct csink_v8_kept){.pc = pc,
+				       .start = is_found ? code.start : 0,
+				       .code = code.object,
+				       .states = code.states,
+				       .identity = identity};
 	index = is_found ? find_state(walk, version, &code, pc - code.start) : -1;
 	return index >= 0 ? read_state(walk, version, code.states, (uint32_t)index, inlined) : 0;
 }

@@ -188,19 +188,21 @@ bool csink_v8_is_own_code(const struct csink_interp_walk *walk, uintptr_t pc)
 }
 
 void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t shared,
-			 struct csink_v8_place *place)
+			 struct csink_v8_place *tables, struct csink_v8_place *place)
 {
-	const struct csink_v8_layout *layout = csink_v8_layout(walk);
-	const struct csink_v8_version *version = csink_v8_version(layout);
+	const struct csink_v8_version *version = csink_v8_version(csink_v8_layout(walk));
 	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin;
+	uint64_t stored = csink_v8_word(walk, frame->end + (uintptr_t)FRAME_BYTECODES, &ok);
 
-	*place = (struct csink_v8_place){0};
-	place->bytecodes = csink_v8_word(walk, frame->end + (uintptr_t)FRAME_BYTECODES, &ok);
-	if (ok && find_positions(walk, version, place) &&
-	    (csink_v8_is_own_code(walk, frame->pc) ? place_in_bytecodes(walk, frame, place)
-						   : place_in_code(walk, frame, shared, version, place)))
-		return;
-	*place = (struct csink_v8_place){0};
+	if (ok && tables->stored != stored) {
+		*tables = (struct csink_v8_place){.stored = stored, .bytecodes = stored};
+		find_positions(walk, version, tables);
+	}
+	*place = *tables;
+	if (!ok || !place->nr_positions ||
+	    !(csink_v8_is_own_code(walk, frame->pc) ? place_in_bytecodes(walk, frame, place)
+						    : place_in_code(walk, frame, shared, version, place)))
+		*place = (struct csink_v8_place){0};
 }
 
 void csink_v8_place_at(struct csink_interp_walk *walk, uint64_t shared, uint32_t offset, struct csink_v8_place *place)
