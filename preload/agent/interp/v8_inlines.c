@@ -209,9 +209,12 @@ static bool read_code(struct csink_interp_walk *walk, const struct csink_v8_vers
 	uint64_t map = csink_v8_word(walk, start - version->header, &ok);
 
 	*to = (struct code){.start = start};
-	/* Nearly all that is no such object is not even an address. */
-	if (!ok || (map & 7) != TAG || map >> 47 || csink_v8_type(walk, &object) != layout->type_instructions)
+	/* Nearly all that is no such object is not even an address; of one that was moved, the word is its new place.
+	 */
+	if (!ok || (map & 7 & ~(uint64_t)TAG) || map >> 47 || !(map >> 12) ||
+	    csink_v8_type(walk, &object) != layout->type_instructions)
 		return false;
+	code = version->code_back ? code : object;
 	if (version->code_back)
 		code = csink_v8_word(walk, start - version->code_back, &ok);
 	if (!ok || csink_v8_type(walk, &code) != layout->type_code)
@@ -222,7 +225,7 @@ static bool read_code(struct csink_interp_walk *walk, const struct csink_v8_vers
 	to->kind = csink_v8_word(walk, code - TAG + version->code_flags, &ok) & KIND_MASK;
 	to->object = code;
 	to->states = csink_v8_word(walk, code - TAG + version->code_states, &ok);
-	return ok && begin == start;
+	return ok && (begin == start || begin == object - TAG + version->header);
 }
 
 /* The code that an address is in. False: it is in none. */
