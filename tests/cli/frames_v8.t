@@ -106,6 +106,14 @@ is "$?:$(tr '\n' ' ' <out)$(cat err)" "0:worked worked worked worked " "a progra
 countersink export -f folded jobs.pb.gz | grep -oE '(inMain|inWorker|inChild);busy' | sort -u >found
 is "$(tr '\n' ' ' <found)" "inChild;busy inMain;busy inWorker;busy " "functions of the worker and of the children are named"
 
+# ---- time off the CPU, processes of a cluster
+
+countersink -q --off-cpu -F 2000 -o waits.pb.gz -- "$node" "$FRAMES/waits.js" >out 2>err </dev/null
+is "$?:$(cat out err)" "0:done" "a program that waits, and that has a cluster, has its output"
+countersink export -f folded -e off-cpu waits.pb.gz | grep -oE ';waitsFor(Time|Child);' | sort -u >found
+is "$(tr '\n' ' ' <found)" ";waitsForChild; ;waitsForTime; " "--off-cpu: functions that wait are named"
+like "$(countersink export -f folded waits.pb.gz)" ';worksInCluster ' "a function of a cluster's processes is named"
+
 # ---- a V8 of another version
 
 countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
