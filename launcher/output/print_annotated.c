@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +76,15 @@ static void print_number(const struct annotator *a, const struct csink_annotated
 	csink_text_print(a->r.out, "%7" PRId64 "\n", line->line);
 }
 
+/* Was a file written after the profile's start? Its lines may be others now. */
+static bool is_newer(const struct annotator *a, const char *path)
+{
+	struct stat st;
+
+	return a->r.p->time_ns && !stat(path, &st) &&
+	       st.st_mtim.tv_sec * (int64_t)CSINK_NS_PER_S + st.st_mtim.tv_nsec > a->r.p->time_ns;
+}
+
 /* Lines from first to last - 1 of the annotation are of one file. */
 static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 {
@@ -90,6 +100,10 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 	csink_text_print(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", *path ? path : "[no file is known]",
 			 source || !*path ? "" : ": ", source || !*path ? "" : csink_regular_why(errno));
 	csink_report_style(&a->r, STYLE_NONE);
+	if (source && is_newer(a, path))
+		csink_text_print(a->r.out,
+				 "%19snote: the file was changed after the profile's start: lines may be others now\n",
+				 "");
 	for (; at < last && (!source || !lines[at].line); at++)
 		print_number(a, &lines[at]);
 	while (source && at < last && getline(&text, &size, source) > 0) {

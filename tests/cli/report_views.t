@@ -59,6 +59,9 @@ for i in range(100): a.util.burn(100000); b.util.burn(100000)' >pk/two.py
 		like "$("$COUNTERSINK" export -f folded two.pb.gz)" ";burn \\($one/util\.py\\)" "files of one base name: folded stacks, $one/"
 		like "$("$COUNTERSINK" diff --all two.pb.gz two.pb.gz)" " $one/util\.py +burn\$" "files of one base name: diff, $one/"
 	done
+	unlike "$(two --annotate burn)" 'was changed' "--annotate: a source file from before the run is shown without a note"
+	touch -d 2099-01-01 pk/a/util.py
+	like "$(two --annotate burn)" 'note: the file was changed after the profile' "--annotate: a source file from after the run gets a note"
 	like "$(two)" ' two\.py +<module>$' "files of one base name: other files stay short"
 else
 	skip "files of one base name" "no python3 here"
