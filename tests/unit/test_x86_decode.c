@@ -121,7 +121,7 @@ static void check_file(const char *path, bool is_64)
 		if (csink_x86_decode(code, sizeof(code), is_64, &insn) && insn.bytes == bytes)
 			continue;
 		if (wrong++ < 5)
-			printf("# %s", line);
+			printf("# not as objdump: %s\n", line);
 	}
 	if (dump)
 		pclose(dump);
