@@ -48,7 +48,7 @@ made fp.pb.gz -F 5000 --unwind=fp -- shares 300
 is_shared "with --unwind=fp"
 made none.pb.gz -F 5000 --unwind=none -- shares 300
 like "$(countersink report none.pb.gz)" '\[jit\]  *heavy$' "with --unwind=none"
-made timer.pb.gz --engine=timer -- shares 500
+made timer.pb.gz --engine=timer -- shares 2000 # a sample every 4 ms
 is_shared "with --engine=timer"
 
 if [ "$(uname -m)" = x86_64 ]; then
