@@ -16,7 +16,7 @@
 
 enum { IP_32 = 8, FIRST_OTHER = 9, OTHERS_AT = 32, NR_NUMBERS = 32 };
 
-/* Those beyond the instruction pointer (flags, x87, SSE) get numbers of which nobody keeps rules. */
+/* Those beyond the instruction pointer (flags, x87, SSE) get numbers for which there are no rules. */
 static uint8_t renumbered(uint8_t reg)
 {
 	static const uint8_t of[] = {0, 2, 1, 3, CSINK_REG_SP, CSINK_REG_FP, 12, 13, CSINK_REG_RA};

@@ -39,7 +39,7 @@ while read -r python version; do
 	case $version in 3.[67]) continue ;; esac # code objects cannot be copied under another name
 	countersink -q -F 5000 -o made.pb.gz -- "$python" "$FRAMES/made.py" nested 100 >out 2>&1
 	like "$(python3 -B "$FRAMES/made.py" judge made.pb.gz)" '^(9[5-9]|100) nested functions$' \
-		"CPython $version ($python): nested functions, alike but for their names, are told apart at reused addresses"
+		"CPython $version ($python): nested functions that differ in their names alone are distinguished at reused addresses"
 done <pythons
 
 # ---- one language

@@ -210,7 +210,7 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* A name's hash, or, as long as nobody has asked for it, one of its text. Whole words lie within its object. */
+/* A name's hash, or one of its text where CPython has not computed it yet. Whole words lie within its object. */
 static uint64_t hash_of(const struct csink_python_layout *layout, uintptr_t name)
 {
 	uint64_t bytes, last, h = csink_load_known(name + CSINK_PYTHON_STR_HASH);
