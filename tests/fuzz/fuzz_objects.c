@@ -62,7 +62,7 @@ static void look_up(struct csink_attach_object *object)
 	}
 }
 
-/* The instructions of an object, whatever its bytes are: by nobody's table. */
+/* The instructions of an object, whatever its bytes are, without a table. */
 static void follow_code(const struct csink_attach_object *object)
 {
 	static struct csink_code_rules rules;
