@@ -127,6 +127,9 @@ static void test_alone(void)
 	       "an event's running time is a lower bound for its counterpart");
 	add("dummy", kinds[BIG], 600, 600, true);
 	is_num((long long)csink_event_could_run_ns(times, nr, 1), 600000000, "a clock gives both kinds' time");
+	times[1].running_ns = 650000000;
+	is_num((long long)csink_event_could_run_ns(times, nr, 0), 600000000,
+	       "an event that was read later than the clock does not lengthen the clock's time for another event");
 	times[0].running_ns = 0;
 	is_num((long long)csink_event_could_run_ns(times, nr, 0), 600000000,
 	       "a clock gives the time of an event that only waited");

@@ -124,10 +124,11 @@ static struct csink_stat_value read_one(const struct csink_stat_counter *counter
 
 void csink_stat_counters_read(const struct csink_stat_counters *counters, struct csink_stat_reading *reading)
 {
-	csink_clocks_read(&counters->clocks, reading->before);
-	for (uint32_t i = 0; i < counters->nr; i++)
+	reading->nr_clocks = csink_clocks_read(&counters->clocks, reading->moments[0].clocks);
+	for (uint32_t i = 0; i < counters->nr; i++) {
 		reading->values[i] = read_one(&counters->counters[i]);
-	reading->nr_clocks = csink_clocks_read(&counters->clocks, reading->after);
+		csink_clocks_read(&counters->clocks, reading->moments[i + 1].clocks);
+	}
 }
 
 /*
@@ -136,9 +137,9 @@ void csink_stat_counters_read(const struct csink_stat_counters *counters, struct
  */
 static uint64_t clock_then(const struct csink_stat_reading *reading, uint32_t clock, uint32_t i)
 {
-	uint64_t total[2] = {reading->before[0].running_ns,
-			     reading->after[0].running_ns}; /* the first is of all CPUs */
-	uint64_t own[2] = {reading->before[clock].running_ns, reading->after[clock].running_ns};
+	const struct csink_event_times *before = reading->moments[i].clocks, *after = reading->moments[i + 1].clocks;
+	uint64_t total[2] = {before[0].running_ns, after[0].running_ns}; /* the first is of all CPUs */
+	uint64_t own[2] = {before[clock].running_ns, after[clock].running_ns};
 	uint64_t now_ns = reading->values[i].enabled_ns;
 
 	if (now_ns <= total[0])
@@ -166,7 +167,7 @@ static uint32_t clocks_since(const struct csink_stat_reading *now, const struct 
 			     struct csink_event_times *times)
 {
 	for (uint32_t k = 0; k < now->nr_clocks; k++) {
-		times[k] = now->after[k];
+		times[k] = now->moments[i + 1].clocks[k];
 		times[k].running_ns = clock_then(now, k, i);
 		if (then && k < then->nr_clocks)
 			times[k].running_ns -= clock_then(then, k, i);

@@ -29,10 +29,15 @@ struct csink_stat_value {
 	uint64_t enabled_ns, running_ns;
 };
 
-/* What the kernel says of them all at one moment: nothing is scaled, and value is not set. */
+/* The clocks of the events' CPU kinds at one moment. */
+struct csink_stat_moment {
+	struct csink_event_times clocks[CSINK_MAX_CLOCKS];
+};
+
+/* What the kernel says of them all, one after the other: nothing is scaled, and value is not set. */
 struct csink_stat_reading {
 	struct csink_stat_value values[CSINK_STAT_MAX_EVENTS];
-	struct csink_event_times before[CSINK_MAX_CLOCKS], after[CSINK_MAX_CLOCKS]; /* clocks, read around them */
+	struct csink_stat_moment moments[CSINK_STAT_MAX_EVENTS + 1]; /* values[i] was read between i and i + 1 */
 	uint32_t nr_clocks;
 };
 

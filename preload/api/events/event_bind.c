@@ -309,7 +309,8 @@ uint64_t csink_event_could_run_ns(const struct csink_event_times *times, uint32_
 	struct kind kind = kind_of(times, nr, own->spec->cpus);
 	uint64_t there_ns = time_there_ns(times, nr, own, &kind);
 
-	if (own->spec->cpus[0])
+	/* Another event, read later, may have run longer: a clock, read beside this one, knows better. */
+	if (own->spec->cpus[0] && !kind.clock)
 		there_ns = CSINK_MAX(there_ns, kind.longest_ns);
 	if (there_ns > own->running_ns + own->running_ns / SAME)
 		return there_ns;
