@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -26,16 +25,30 @@ struct found {
 	bool is_there[NR_LINES];
 };
 
+/* The first number in a text that begins with white space. Without libc's strtoull, whose pages most programs have not
+ * touched as they start. */
+static bool take_number(const char *text, unsigned base, uint64_t *number)
+{
+	bool is_there = false;
+
+	while (*text == '\t' || *text == ' ')
+		text++;
+	for (unsigned digit;; is_there = true) {
+		digit = (unsigned char)*text++;
+		digit = digit <= '9' ? digit - '0' : digit >= 'a' ? digit - 'a' + 10 : base;
+		if (digit >= base)
+			return is_there;
+		*number = *number * base + digit;
+	}
+}
+
 static void take_line(struct found *found, const char *line)
 {
-	char *end;
-
 	for (int i = 0; i < NR_LINES; i++) {
 		size_t length = strlen(lines[i].name);
 
 		if (!found->is_there[i] && !strncmp(line, lines[i].name, length)) {
-			found->value[i] = strtoull(line + length, &end, lines[i].base);
-			found->is_there[i] = end > line + length;
+			found->is_there[i] = take_number(line + length, lines[i].base, &found->value[i]);
 			return;
 		}
 	}

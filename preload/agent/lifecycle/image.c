@@ -192,9 +192,11 @@ static bool open_first_recording(void)
 
 static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 {
-	struct csink_thread *thread = csink_thread_get();
+	struct csink_thread *thread;
 	char problem[700] = "";
 
+	csink_modules_reserve();
+	thread = csink_thread_get();
 	if (!thread)
 		return;
 	csink_image_choose_events(problem, sizeof(problem));

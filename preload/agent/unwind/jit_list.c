@@ -604,11 +604,12 @@ void csink_jit_poll(struct csink_recording *rec, struct csink_writer *writer)
 
 void csink_jit_begin(void)
 {
-	atomic_store(&csink_jit_nr_lists, 0);
+	/* In a program that starts there is none, and to write would touch a page more. */
+	if (atomic_exchange(&csink_jit_nr_lists, 0))
+		memset(csink_jit_lists, 0, sizeof(csink_jit_lists));
 	atomic_store(&csink_jit_met, 0);
 	atomic_store(&looking, 0);
 	atomic_store(&next_ns, 0);
-	memset(csink_jit_lists, 0, sizeof(csink_jit_lists));
 	csink_jit_search_begin();
 	nr_copied = 0;
 	is_noted = is_refused = is_dirty = false;

@@ -298,11 +298,14 @@ int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer 
 	return refresh(rec, writer, now_ns, __libc_single_threaded);
 }
 
+void csink_modules_reserve(void)
+{
+	for (int i = 0; i < 2; i++)
+		grow(&buffers[i]);
+}
+
 void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer)
 {
-	/* Beside each other: the two share a page in most programs. */
-	for (int i = 0; i < 2 && !buffers[i].room; i++)
-		grow(&buffers[i]);
 	/* What was written to the recording before a fork is not in this one. */
 	buffers[atomic_load(&current)].nr = 0;
 	atomic_store(&buffers[0].readers, 0);

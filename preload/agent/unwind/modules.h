@@ -46,6 +46,12 @@ typedef void (*csink_modules_callback)(const struct csink_module *module, bool i
 void csink_modules_set_callback(csink_modules_callback callback);
 
 /**
+ * Take memory for the objects of most programs: before anything else does, so that it lies in a page that is touched
+ * anyway. Without it, the first refresh takes it. Context: init.
+ */
+void csink_modules_reserve(void);
+
+/**
  * Take the first snapshot for a new recording. Context: init.
  * @writer  the entries go there.
  */
