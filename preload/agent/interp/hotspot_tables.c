@@ -17,107 +17,25 @@ enum {
 	MAX_OFFSET = 1 << 16, /* of fields; addresses are larger */
 };
 
-/* One row a field; a second one: where other versions have it. No name: the size of the type. */
+/* Where other versions have them. */
+#define MOVED_FIELDS(X)                                                                                                \
+	X(ARRAY_NR, NEEDED, "GenericGrowableArray", "_len")                                                            \
+	X(COMPILED_METHOD, NEEDED, "CompiledMethod", "_method")                                                        \
+	X(CONST_FLAGS, NEEDED, "ConstMethod", "_flags._flags")                                                         \
+	X(THREAD_OS, NEEDED, "Thread", "_osthread")
+
+#define OPTIONAL false
+#define NEEDED true
+#define ROW(field, need, type, name) {HOTSPOT_##field, need, type, name},
+
+/* First one row a field, in their order. */
 static const struct {
 	uint8_t field;
+	bool is_needed;
 	char type[24], name[26];
-} table[] = {
-	{HOTSPOT_HEAPS, "CodeCache", "_heaps"},
-	{HOTSPOT_CODE_LOW, "CodeCache", "_low_bound"},
-	{HOTSPOT_CODE_HIGH, "CodeCache", "_high_bound"},
-	{HOTSPOT_VERSION, "Abstract_VM_Version", "_vm_major_version"},
-	{HOTSPOT_INTERPRETER, "AbstractInterpreter", "_code"},
-	{HOTSPOT_RETURN_PC, "ContinuationEntry", "_return_pc"},
-	{HOTSPOT_CALL_RETURN, "StubRoutines", "_call_stub_return_address"},
-	{HOTSPOT_ARCHIVE_LOW, "MetaspaceObj", "_shared_metaspace_base"},
-	{HOTSPOT_ARCHIVE_HIGH, "MetaspaceObj", "_shared_metaspace_top"},
-	{HOTSPOT_COUNTERS, "PerfMemory", "_start"},
-	{HOTSPOT_ARRAY_NR, "GrowableArrayBase", "_len"},
-	{HOTSPOT_ARRAY_NR, "GenericGrowableArray", "_len"},
-	{HOTSPOT_ARRAY_DATA, "GrowableArray<int>", "_data"},
-	{HOTSPOT_HEAP_MEMORY, "CodeHeap", "_memory"},
-	{HOTSPOT_HEAP_MAP, "CodeHeap", "_segmap"},
-	{HOTSPOT_HEAP_SHIFT, "CodeHeap", "_log2_segment_size"},
-	{HOTSPOT_SPACE_LOW, "VirtualSpace", "_low"},
-	{HOTSPOT_SPACE_HIGH, "VirtualSpace", "_high"},
-	{HOTSPOT_BLOCK_HEADER, "HeapBlock", "_header"},
-	{HOTSPOT_BLOCK_USED, "HeapBlock::Header", "_used"},
-	{HOTSPOT_BLOB_NAME, "CodeBlob", "_name"},
-	{HOTSPOT_BLOB_FRAME_WORDS, "CodeBlob", "_frame_size"},
-	{HOTSPOT_BLOB_COMPLETE, "CodeBlob", "_frame_complete_offset"},
-	{HOTSPOT_BLOB_CODE, "CodeBlob", "_code_begin"},
-	{HOTSPOT_BLOB_CODE_OFFSET, "CodeBlob", "_code_offset"},
-	{HOTSPOT_BLOB_RELOCATION_BYTES, "CodeBlob", "_relocation_size"},
-	{HOTSPOT_BLOB_MUTABLE, "CodeBlob", "_mutable_data"},
-	{HOTSPOT_BLOB_DATA_OFFSET, "CodeBlob", "_data_offset"},
-	{HOTSPOT_COMPILED_METHOD, "nmethod", "_method"},
-	{HOTSPOT_COMPILED_METHOD, "CompiledMethod", "_method"},
-	{HOTSPOT_COMPILED_ID, "nmethod", "_compile_id"},
-	{HOTSPOT_COMPILED_PCS_OFFSET, "nmethod", "_scopes_pcs_offset"},
-	{HOTSPOT_COMPILED_PCS_END, "nmethod", "_dependencies_offset"},
-	{HOTSPOT_COMPILED_SCOPES, "CompiledMethod", "_scopes_data_begin"},
-	{HOTSPOT_COMPILED_SCOPES_OFFSET, "nmethod", "_scopes_data_offset"},
-	{HOTSPOT_COMPILED_IMMUTABLE, "nmethod", "_immutable_data"},
-	{HOTSPOT_COMPILED_METADATA_OFFSET, "nmethod", "_metadata_offset"},
-	{HOTSPOT_COMPILED_DEOPT, "CompiledMethod", "_deopt_handler_begin"},
-	{HOTSPOT_COMPILED_DEOPT_OFFSET, "nmethod", "_deopt_handler_offset"},
-	{HOTSPOT_COMPILED_ORIGINAL_PC, "nmethod", "_orig_pc_offset"},
-	{HOTSPOT_METHOD_CONST, "Method", "_constMethod"},
-	{HOTSPOT_CONST_POOL, "ConstMethod", "_constants"},
-	{HOTSPOT_CONST_NAME, "ConstMethod", "_name_index"},
-	{HOTSPOT_CONST_FLAGS, "ConstMethod", "_flags"},
-	{HOTSPOT_CONST_FLAGS, "ConstMethod", "_flags._flags"},
-	{HOTSPOT_CONST_CODE_BYTES, "ConstMethod", "_code_size"},
-	{HOTSPOT_POOL_HOLDER, "ConstantPool", "_pool_holder"},
-	{HOTSPOT_POOL_LENGTH, "ConstantPool", "_length"},
-	{HOTSPOT_POOL_FILE, "ConstantPool", "_source_file_name_index"},
-	{HOTSPOT_CLASS_FILE, "InstanceKlass", "_source_file_name_index"},
-	{HOTSPOT_CLASS_NAME, "Klass", "_name"},
-	{HOTSPOT_SYMBOL_LENGTH, "Symbol", "_length"},
-	{HOTSPOT_SYMBOL_TEXT, "Symbol", "_body"},
-	{HOTSPOT_QUEUE_BUFFER, "StubQueue", "_stub_buffer"},
-	{HOTSPOT_QUEUE_BEGIN, "StubQueue", "_queue_begin"},
-	{HOTSPOT_QUEUE_NR, "StubQueue", "_number_of_stubs"},
-	{HOTSPOT_CODELET_BYTES, "InterpreterCodelet", "_size"},
-	{HOTSPOT_CODELET_TEXT, "InterpreterCodelet", "_description"},
-	{HOTSPOT_PC_OFFSET, "PcDesc", "_pc_offset"},
-	{HOTSPOT_PC_SCOPE, "PcDesc", "_scope_decode_offset"},
-	{HOTSPOT_THREAD_ANCHOR, "JavaThread", "_anchor"},
-	{HOTSPOT_THREAD_OS, "JavaThread", "_osthread"},
-	{HOTSPOT_THREAD_OS, "Thread", "_osthread"},
-	{HOTSPOT_OS_PTHREAD, "OSThread", "_pthread_id"},
-	{HOTSPOT_ANCHOR_SP, "JavaFrameAnchor", "_last_Java_sp"},
-	{HOTSPOT_ANCHOR_PC, "JavaFrameAnchor", "_last_Java_pc"},
-	{HOTSPOT_ANCHOR_FP, "JavaFrameAnchor", "_last_Java_fp"},
-	{HOTSPOT_BLOCK_BYTES, "HeapBlock", ""},
-	{HOTSPOT_POOL_BYTES, "ConstantPool", ""},
-	{HOTSPOT_CONST_BYTES, "ConstMethod", ""},
-	{HOTSPOT_PC_BYTES, "PcDesc", ""},
-};
+} table[] = {CSINK_HOTSPOT_FIELDS(ROW) MOVED_FIELDS(ROW)};
 
-/* What may be missing; of the pairs one must be there. */
-static const uint8_t optional[] = {
-	HOTSPOT_RETURN_PC,
-	HOTSPOT_CALL_RETURN,
-	HOTSPOT_ARCHIVE_LOW,
-	HOTSPOT_ARCHIVE_HIGH,
-	HOTSPOT_COUNTERS,
-	HOTSPOT_BLOB_CODE,
-	HOTSPOT_BLOB_CODE_OFFSET,
-	HOTSPOT_BLOB_RELOCATION_BYTES,
-	HOTSPOT_BLOB_MUTABLE,
-	HOTSPOT_BLOB_DATA_OFFSET,
-	HOTSPOT_COMPILED_PCS_END,
-	HOTSPOT_COMPILED_SCOPES,
-	HOTSPOT_COMPILED_SCOPES_OFFSET,
-	HOTSPOT_COMPILED_IMMUTABLE,
-	HOTSPOT_COMPILED_METADATA_OFFSET,
-	HOTSPOT_COMPILED_DEOPT,
-	HOTSPOT_COMPILED_DEOPT_OFFSET,
-	HOTSPOT_COMPILED_ORIGINAL_PC,
-	HOTSPOT_POOL_FILE,
-	HOTSPOT_CLASS_FILE,
-};
+/* Of each pair, one must be there. */
 static const uint8_t pairs[][2] = {
 	{HOTSPOT_BLOB_CODE, HOTSPOT_BLOB_CODE_OFFSET},
 	{HOTSPOT_POOL_FILE, HOTSPOT_CLASS_FILE},
@@ -280,17 +198,12 @@ static void read_types(struct csink_hotspot *vm)
 		take(vm, type, "", word_of(row, TYPE_BYTES), 8);
 }
 
-static bool is_optional(unsigned int field)
-{
-	return memchr(optional, (int)field, sizeof(optional)) != NULL;
-}
-
 static const char *refuse(const struct csink_hotspot *vm)
 {
 	if (vm->bytes[HOTSPOT_VERSION] && (vm->version < 11 || vm->version > 25))
 		return "Java frames are not read: this version of HotSpot is not known; JDK 11 to 25 are supported";
 	for (unsigned int i = 0; i < HOTSPOT_NR_FIELDS; i++)
-		if ((!vm->bytes[i] || (i == HOTSPOT_PC_BYTES && !vm->at[i])) && !is_optional(i))
+		if ((!vm->bytes[i] || (i == HOTSPOT_PC_BYTES && !vm->at[i])) && table[i].is_needed)
 			return "Java frames are not read: HotSpot does not export a field that is needed";
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(pairs); i++)
 		if (!vm->bytes[pairs[i][0]] && !vm->bytes[pairs[i][1]])
