@@ -146,8 +146,7 @@ static enum csink_copy_step go_to(struct frame *f, uint64_t ra_at, uint64_t ra, 
 	struct csink_copy_walker *w = f->w;
 
 	w->regs = *caller;
-	w->regs.value[CSINK_REG_SP] = ra_at + w->word;
-	w->regs.known |= 1ULL << CSINK_REG_SP;
+	csink_cfi_set(&w->regs, CSINK_REG_SP, ra_at + w->word);
 	w->pc = ra;
 	w->exact = false;
 	return CSINK_COPY_CALLER;
@@ -161,10 +160,8 @@ static enum csink_copy_step go_by_rule(struct frame *f, const struct csink_code_
 	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++) {
 		int reg = csink_cfi_slot_reg(slot);
 
-		if (reg == CSINK_REG_SP || reg == CSINK_REG_RA || !evaluate(f->w, &rule->slots[slot], &value))
-			continue;
-		caller.value[reg] = value;
-		caller.known |= 1ULL << reg;
+		if (reg != CSINK_REG_SP && reg != CSINK_REG_RA && evaluate(f->w, &rule->slots[slot], &value))
+			csink_cfi_set(&caller, (uint64_t)reg, value);
 	}
 	note(f, false);
 	return go_to(f, ra_at, ra, &caller);

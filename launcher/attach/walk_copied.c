@@ -150,7 +150,6 @@ static bool recover(struct csink_copy_walker *w, const struct cached *at, uint64
 		    struct csink_cfi_rule rule, uint64_t *value)
 {
 	struct csink_cfi_closed closed;
-	uint64_t from = reg;
 
 	switch ((enum csink_cfi_kind)rule.kind) {
 	case CSINK_CFI_AT_CFA:
@@ -165,21 +164,12 @@ static bool recover(struct csink_copy_walker *w, const struct cached *at, uint64
 			return false;
 		return rule.kind == CSINK_CFI_IS_EXPR || csink_copy_load(w, *value, value);
 	case CSINK_CFI_REGISTER:
-		from = (uint64_t)(int64_t)rule.value;
-		break;
 	case CSINK_CFI_UNSET:
-		if (reg == CSINK_REG_SP) {
-			*value = cfa;
-			return true;
-		}
-		break;
 	case CSINK_CFI_SAME:
-		break;
 	case CSINK_CFI_UNDEFINED:
-		return false;
+		break;
 	}
-	*value = from < CSINK_NR_REGS ? w->regs.value[from] : 0;
-	return csink_copy_known(w, from);
+	return csink_cfi_recover_kept(&w->regs, cfa, reg, rule, value);
 }
 
 static enum csink_copy_step step_by_rules(struct csink_copy_walker *w, const struct cached *at)
@@ -194,12 +184,10 @@ static enum csink_copy_step step_by_rules(struct csink_copy_walker *w, const str
 	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++) {
 		uint64_t reg = (uint64_t)csink_cfi_slot_reg(slot);
 
-		if (!recover(w, at, cfa, reg, at->rules.rule[slot], &value))
-			continue;
-		caller.value[reg] = value;
-		caller.known |= 1ULL << reg;
+		if (recover(w, at, cfa, reg, at->rules.rule[slot], &value))
+			csink_cfi_set(&caller, reg, value);
 	}
-	if (!(caller.known >> CSINK_REG_RA & 1) || !(caller.known >> CSINK_REG_SP & 1))
+	if (!csink_cfi_knows(&caller, CSINK_REG_RA) || !csink_cfi_knows(&caller, CSINK_REG_SP))
 		return CSINK_COPY_BAD;
 	if (caller.value[CSINK_REG_SP] < w->regs.value[CSINK_REG_SP] && !at->fde.signal_frame)
 		return CSINK_COPY_BAD;
@@ -225,14 +213,11 @@ static enum csink_copy_step step_by_go(struct csink_copy_walker *w, const struct
 		return CSINK_COPY_BAD;
 	if (rule->offset >= 8) {
 		w->regs.known = 0;
-		if (csink_copy_load(w, slot - 8, &fp)) {
-			w->regs.value[CSINK_REG_FP] = fp;
-			w->regs.known = 1ULL << CSINK_REG_FP;
-		}
+		if (csink_copy_load(w, slot - 8, &fp))
+			csink_cfi_set(&w->regs, CSINK_REG_FP, fp);
 	}
 	w->regs.known &= 1ULL << CSINK_REG_FP;
-	w->regs.value[CSINK_REG_SP] = slot + 8;
-	w->regs.known |= 1ULL << CSINK_REG_SP;
+	csink_cfi_set(&w->regs, CSINK_REG_SP, slot + 8);
 	w->pc = ra;
 	w->exact = rule->role & CSINK_GO_INTERRUPTS;
 	return CSINK_COPY_CALLER;

@@ -29,7 +29,7 @@ static inline bool csink_copy_load(struct csink_copy_walker *w, uint64_t address
 
 static inline bool csink_copy_known(const struct csink_copy_walker *w, uint64_t reg)
 {
-	return reg < CSINK_NR_REGS && w->regs.known >> reg & 1;
+	return csink_cfi_knows(&w->regs, reg);
 }
 
 /** An address, as wide as the program's are. */

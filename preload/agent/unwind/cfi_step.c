@@ -12,7 +12,7 @@ static bool find_cfa(struct frame *f, const struct csink_cfi_rules *rules)
 {
 	if (rules->cfa_expr)
 		return csink_cfi_eval(f->fde, rules->cfa_expr, f->regs, NULL, f->load, &f->cfa);
-	if (rules->cfa_reg >= CSINK_NR_REGS || !(f->regs->known >> rules->cfa_reg & 1))
+	if (!csink_cfi_knows(f->regs, rules->cfa_reg))
 		return false;
 	f->cfa = f->regs->value[rules->cfa_reg] + (uint64_t)rules->cfa_offset;
 	return true;
@@ -21,8 +21,6 @@ static bool find_cfa(struct frame *f, const struct csink_cfi_rules *rules)
 /* The caller's value of a register. False: it cannot be had (undefined, or the rule cannot be followed). */
 static bool recover(const struct frame *f, uint64_t reg, struct csink_cfi_rule rule, uint64_t *value)
 {
-	uint64_t from = reg;
-
 	switch ((enum csink_cfi_kind)rule.kind) {
 	case CSINK_CFI_AT_CFA:
 		return csink_load_word(f->load, f->cfa + (uint64_t)(int64_t)rule.value, value);
@@ -36,21 +34,12 @@ static bool recover(const struct frame *f, uint64_t reg, struct csink_cfi_rule r
 	case CSINK_CFI_IS_EXPR:
 		return csink_cfi_eval(f->fde, (const uint8_t *)(intptr_t)rule.value, f->regs, &f->cfa, f->load, value);
 	case CSINK_CFI_REGISTER:
-		from = (uint64_t)(int64_t)rule.value;
-		break;
 	case CSINK_CFI_UNSET:
-		if (reg == CSINK_REG_SP) { /* what the CFA is, by its definition */
-			*value = f->cfa;
-			return true;
-		}
-		break;
 	case CSINK_CFI_SAME:
-		break;
 	case CSINK_CFI_UNDEFINED:
-		return false;
+		break;
 	}
-	*value = from < CSINK_NR_REGS ? f->regs->value[from] : 0;
-	return from < CSINK_NR_REGS && f->regs->known >> from & 1;
+	return csink_cfi_recover_kept(f->regs, f->cfa, reg, rule, value);
 }
 
 enum csink_cfi_step csink_cfi_step(struct csink_cfi_regs *regs, uintptr_t *pc, bool *exact, struct csink_loader *load)
@@ -71,12 +60,10 @@ enum csink_cfi_step csink_cfi_step(struct csink_cfi_regs *regs, uintptr_t *pc, b
 	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++) {
 		uint64_t reg = (uint64_t)csink_cfi_slot_reg(slot), value;
 
-		if (!recover(&f, reg, rules.rule[slot], &value))
-			continue;
-		caller.value[reg] = value;
-		caller.known |= 1ULL << reg;
+		if (recover(&f, reg, rules.rule[slot], &value))
+			csink_cfi_set(&caller, reg, value);
 	}
-	if (!(caller.known >> CSINK_REG_RA & 1) || !(caller.known >> CSINK_REG_SP & 1))
+	if (!csink_cfi_knows(&caller, CSINK_REG_RA) || !csink_cfi_knows(&caller, CSINK_REG_SP))
 		return CSINK_STEP_BAD;
 	*regs = caller;
 	*pc = caller.value[CSINK_REG_RA];

@@ -114,6 +114,32 @@ struct csink_cfi_regs {
 	uint64_t known; /* a bit for each register whose value is known */
 };
 
+static inline bool csink_cfi_knows(const struct csink_cfi_regs *regs, uint64_t reg)
+{
+	return reg < CSINK_NR_REGS && regs->known >> reg & 1;
+}
+
+static inline void csink_cfi_set(struct csink_cfi_regs *regs, uint64_t reg, uint64_t value)
+{
+	regs->value[reg] = value;
+	regs->known |= 1ULL << reg;
+}
+
+/** The caller's value of a register by a rule that reads no memory: false: it cannot be had. Context: signal. */
+static inline bool csink_cfi_recover_kept(const struct csink_cfi_regs *regs, uint64_t cfa, uint64_t reg,
+					  struct csink_cfi_rule rule, uint64_t *value)
+{
+	if (rule.kind == CSINK_CFI_UNDEFINED)
+		return false;
+	if (rule.kind == CSINK_CFI_UNSET && reg == CSINK_REG_SP) { /* what the CFA is, by its definition */
+		*value = cfa;
+		return true;
+	}
+	reg = rule.kind == CSINK_CFI_REGISTER ? (uint64_t)(int64_t)rule.value : reg;
+	*value = reg < CSINK_NR_REGS ? regs->value[reg] : 0;
+	return csink_cfi_knows(regs, reg);
+}
+
 /** Bounds of an expression's operations: [*start, *end). False if they leave the table. */
 bool csink_cfi_expr_bounds(const struct csink_cfi_fde *fde, const uint8_t *expr, const uint8_t **start,
 			   const uint8_t **end);

@@ -36,7 +36,7 @@ static bool push(struct machine *m, uint64_t value)
 
 static bool push_register(struct machine *m, uint64_t reg, int64_t offset)
 {
-	return reg < CSINK_NR_REGS && m->regs->known >> reg & 1 && push(m, m->regs->value[reg] + (uint64_t)offset);
+	return csink_cfi_knows(m->regs, reg) && push(m, m->regs->value[reg] + (uint64_t)offset);
 }
 
 static bool jump(struct machine *m, int16_t delta)
