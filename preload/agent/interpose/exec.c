@@ -94,40 +94,34 @@ static int failed(struct csink_started *started, struct prepared prepared, int r
 	return result;
 }
 
+/*
+ * What each exec does, in this order: @look fills in `started`; `env` is made of @envp; @call is libc's or the
+ * kernel's, and if it returns, what was prepared is taken back.
+ */
+#define EXEC(look, envp, call)                                                                                         \
+	({                                                                                                             \
+		struct csink_started started;                                                                          \
+		struct prepared prepared;                                                                              \
+		char *const *env;                                                                                      \
+		look;                                                                                                  \
+		env = ENV_FOR(&started, envp);                                                                         \
+		prepared = prepare(&started);                                                                          \
+		failed(&started, prepared, call);                                                                      \
+	})
+
 CSINK_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-	struct csink_started started;
-	char *const *env;
-	struct prepared prepared;
-
-	csink_started_look(&started, AT_FDCWD, path);
-	env = ENV_FOR(&started, envp);
-	prepared = prepare(&started);
-	return failed(&started, prepared, REAL(execve)(path, argv, env));
+	return EXEC(csink_started_look(&started, AT_FDCWD, path), envp, REAL(execve)(path, argv, env));
 }
 
 CSINK_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	struct csink_started started;
-	char *const *env;
-	struct prepared prepared;
-
-	csink_started_search(&started, file);
-	env = ENV_FOR(&started, envp);
-	prepared = prepare(&started);
-	return failed(&started, prepared, REAL(execvpe)(file, argv, env));
+	return EXEC(csink_started_search(&started, file), envp, REAL(execvpe)(file, argv, env));
 }
 
 CSINK_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	struct csink_started started;
-	char *const *env;
-	struct prepared prepared;
-
-	csink_started_look_fd(&started, fd);
-	env = ENV_FOR(&started, envp);
-	prepared = prepare(&started);
-	return failed(&started, prepared, REAL(fexecve)(fd, argv, env));
+	return EXEC(csink_started_look_fd(&started, fd), envp, REAL(fexecve)(fd, argv, env));
 }
 
 static void look_at(struct csink_started *started, int dirfd, const char *path, int flags)
@@ -140,32 +134,16 @@ static void look_at(struct csink_started *started, int dirfd, const char *path, 
 
 CSINK_EXPORT int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	struct csink_started started;
-	char *const *env;
-	struct prepared prepared;
-
-	look_at(&started, fd, path, flags);
-	env = ENV_FOR(&started, envp);
-	prepared = prepare(&started);
-	return failed(&started, prepared, REAL(execveat)(fd, path, argv, env, flags));
+	return EXEC(look_at(&started, fd, path, flags), envp, REAL(execveat)(fd, path, argv, env, flags));
 }
 
 long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
 {
-	bool is_at = number == SYS_execveat;
-	struct prepared prepared;
-	struct csink_started started;
-	char *const *envp = (char *const *)(is_at ? d : c), *const * env;
-
-	if (is_at)
-		look_at(&started, (int)a, (const char *)b, (int)e);
-	else
-		csink_started_look(&started, AT_FDCWD, (const char *)a);
-	env = ENV_FOR(&started, envp);
-	prepared = prepare(&started);
-	if (is_at)
-		return failed(&started, prepared, (int)csink_raw_to_libc(csink_rawcall(number, a, b, c, env, e)));
-	return failed(&started, prepared, (int)csink_raw_to_libc(csink_rawcall(number, a, b, env)));
+	if (number == SYS_execveat)
+		return EXEC(look_at(&started, (int)a, (const char *)b, (int)e), (char *const *)d,
+			    (int)csink_raw_to_libc(csink_rawcall(number, a, b, c, env, e)));
+	return EXEC(csink_started_look(&started, AT_FDCWD, (const char *)a), (char *const *)c,
+		    (int)csink_raw_to_libc(csink_rawcall(number, a, b, env)));
 }
 
 /* execv(3) and its variants end in the calls above, by their names: another preloaded library may interpose those, too.

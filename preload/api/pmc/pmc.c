@@ -112,6 +112,15 @@ static struct csink_pmc *enter_of(csink_pmc_id_t id, int *err)
 	return *err ? NULL : pmc;
 }
 
+/* Enter, do @call with `pmc`, which has that handle, and leave. Its result, or why there is no such PMC. */
+#define ON_PMC(id, call)                                                                                               \
+	({                                                                                                             \
+		CSINK_KEEP_ERRNO;                                                                                      \
+		int err;                                                                                               \
+		struct csink_pmc *pmc = enter_of(id, &err);                                                            \
+		leave(pmc ? (call) : err);                                                                             \
+	})
+
 /* ---- allocating ---- */
 
 static int parse(const char *event, struct csink_pmc *pmc)
@@ -303,11 +312,7 @@ static int attach(struct csink_pmc *pmc, pid_t pid)
 
 CSINK_EXPORT int csink_pmc_attach(csink_pmc_id_t id, pid_t pid)
 {
-	CSINK_KEEP_ERRNO;
-	int err;
-	struct csink_pmc *pmc = enter_of(id, &err);
-
-	return leave(pmc ? attach(pmc, pid) : err);
+	return ON_PMC(id, attach(pmc, pid));
 }
 
 static bool is_attached(int32_t pid)
@@ -344,11 +349,7 @@ static int detach(struct csink_pmc *pmc, pid_t pid)
 
 CSINK_EXPORT int csink_pmc_detach(csink_pmc_id_t id, pid_t pid)
 {
-	CSINK_KEEP_ERRNO;
-	int err;
-	struct csink_pmc *pmc = enter_of(id, &err);
-
-	return leave(pmc ? detach(pmc, pid) : err);
+	return ON_PMC(id, detach(pmc, pid));
 }
 
 /* ---- states ---- */
@@ -384,11 +385,7 @@ static int start(struct csink_pmc *pmc)
 
 CSINK_EXPORT int csink_pmc_start(csink_pmc_id_t id)
 {
-	CSINK_KEEP_ERRNO;
-	int err;
-	struct csink_pmc *pmc = enter_of(id, &err);
-
-	return leave(pmc ? start(pmc) : err);
+	return ON_PMC(id, start(pmc));
 }
 
 CSINK_EXPORT int csink_pmc_stop(csink_pmc_id_t id)
@@ -428,11 +425,7 @@ static int read_all(const struct csink_pmc *pmc, struct csink_pmc_value *value)
 
 CSINK_EXPORT int csink_pmc_read(csink_pmc_id_t id, struct csink_pmc_value *value)
 {
-	CSINK_KEEP_ERRNO;
-	int err;
-	struct csink_pmc *pmc = enter_of(id, &err);
-
-	return leave(pmc ? read_all(pmc, value) : err);
+	return ON_PMC(id, read_all(pmc, value));
 }
 
 CSINK_EXPORT int csink_pmc_release(csink_pmc_id_t id)
@@ -453,10 +446,7 @@ CSINK_EXPORT int csink_pmc_release(csink_pmc_id_t id)
 
 CSINK_EXPORT int csink_pmc_state(csink_pmc_id_t id)
 {
-	int err;
-	struct csink_pmc *pmc = enter_of(id, &err);
-
-	return leave(pmc ? (int)pmc->state : err);
+	return ON_PMC(id, (int)pmc->state);
 }
 
 CSINK_EXPORT char *csink_pmc_reason(char *buf, size_t size)
