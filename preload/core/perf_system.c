@@ -20,15 +20,16 @@
 
 enum { CAP_IPC_LOCK_BIT = 14, CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
 
-/* The initial user namespace maps every id to itself. */
-static bool in_user_ns(void)
+int csink_is_in_user_ns(void)
 {
 	unsigned long inside, outside, nr;
 	char map[128];
+	int length = csink_sysfs_read(map, sizeof(map), "/proc/self/uid_map");
 
-	if (csink_sysfs_read(map, sizeof(map), "/proc/self/uid_map") < 0)
-		return false;
-	return sscanf(map, "%lu %lu %lu", &inside, &outside, &nr) != 3 || inside || outside || nr != 4294967295UL;
+	if (length < 0)
+		return length;
+	/* The initial one maps every ID to itself. */
+	return sscanf(map, "%lu %lu %lu", &inside, &outside, &nr) != 3 || inside || outside || nr != UINT32_MAX;
 }
 
 static int64_t read_sysctl(const char *name)
@@ -49,7 +50,7 @@ void csink_perf_system_read(struct csink_perf_system *system)
 	system->max_stack = read_sysctl("perf_event_max_stack");
 	system->euid = geteuid();
 	system->seccomp = -1;
-	system->in_user_ns = in_user_ns();
+	system->in_user_ns = csink_is_in_user_ns() > 0;
 	if (csink_status_read(CSINK_STATUS_THREAD, &status) < 0)
 		return;
 	system->has_proc = true;

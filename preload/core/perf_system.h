@@ -28,6 +28,9 @@ struct csink_perf_system {
 	uid_t euid;
 };
 
+/** Is the process in another user namespace than the initial one? 1 or 0; -errno: it cannot be known. Context: any. */
+int csink_is_in_user_ns(void);
+
 void csink_perf_system_read(struct csink_perf_system *system);
 
 /** True if the system lets this process do what needs perf_event_paranoid <= level. */

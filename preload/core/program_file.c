@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -211,6 +213,21 @@ int csink_program_search(const char *path, const char *name, enum csink_program_
 		if (!*end)
 			return -ENOENT;
 	}
+}
+
+bool csink_program_in_path(const char *name, char *path, size_t size)
+{
+	const char *directories = getenv("PATH");
+
+	while (directories && *directories) {
+		size_t len = strcspn(directories, ":");
+
+		if (len && (size_t)snprintf(path, size, "%.*s/%s", (int)len, directories, name) < size &&
+		    !access(path, X_OK))
+			return true;
+		directories += len + (directories[len] == ':');
+	}
+	return false;
 }
 
 bool csink_program_raises_rights(int fd, const struct stat *st, bool ask_capabilities)

@@ -37,6 +37,9 @@ int csink_program_open(int dirfd, const char *path, enum csink_program_kind *kin
  */
 int csink_program_search(const char *path, const char *name, enum csink_program_kind *kind);
 
+/** Find an executable file of that name in the directories of $PATH. Context: thread. */
+bool csink_program_in_path(const char *name, char *path, size_t size);
+
 /**
  * Does the kernel raise the caller's rights when it runs this file? Then the loader ignores LD_PRELOAD (AT_SECURE).
  * @ask_capabilities  look at the file's capabilities, too: that takes a call that few programs make, and which a

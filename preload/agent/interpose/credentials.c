@@ -3,8 +3,6 @@
  * afterwards cannot enter the run directory, and gets one beside it (run_dir.h). The process that makes the profile
  * without a launcher hands its run over (handover.h), if it gives its rights up for good.
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -15,22 +13,8 @@
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/calls_off.h"
+#include "preload/core/perf_system.h"
 #include "preload/core/record/run_dir.h"
-
-/* In a user namespace the directory would belong to a user whom the launcher has no rights over: it could not be
- * removed. */
-static bool is_first_namespace(void)
-{
-	char text[128];
-	unsigned int inside, outside, nr;
-	int fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/proc/self/uid_map", O_RDONLY | O_CLOEXEC, 0);
-	long n = fd < 0 ? -1 : csink_rawcall(SYS_read, fd, text, sizeof(text) - 1);
-
-	if (fd >= 0)
-		csink_rawcall(SYS_close, fd);
-	text[n > 0 ? n : 0] = 0;
-	return sscanf(text, "%u %u %u", &inside, &outside, &nr) == 3 && !inside && !outside && nr == UINT32_MAX;
-}
 
 /* User IDs, as a call will leave them. */
 struct ids {
@@ -62,7 +46,9 @@ static bool before_change(struct ids next)
 		done = false;
 	else if (!is_root(&next) && csink_handover_is_owner())
 		done = !csink_handover_begin(next.effective);
-	else if (is_first_namespace())
+	/* In another user namespace the directory would belong to a user whom the launcher has no rights over: it could
+	 * not be removed. */
+	else if (!csink_is_in_user_ns())
 		csink_run_dir_share(csink_config.run_dir, next.effective);
 	return done;
 }

@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "preload/api/explain/explain_probe.h"
+#include "preload/core/program_file.h"
 #include "preload/core/status.h"
 #include "preload/core/sysfs.h"
 
@@ -224,12 +225,9 @@ static void detail_group_fd(const struct csink_probe *probe, struct csink_explan
 	CSINK_KEEP_ERRNO;
 	const char *remedy = "give the fd of the group's leader, or -1";
 	int fd = probe->call->group_fd;
-	char path[64], target[64] = "";
-	ssize_t length;
+	char target[64];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	length = readlink(path, target, sizeof(target) - 1);
-	target[length > 0 ? length : 0] = '\0';
+	csink_program_fd_path(fd, target, sizeof(target));
 	if (fcntl(fd, F_GETFD) < 0)
 		csink_explain_as(fault, CSINK_CAUSE_CALLER, NULL, remedy, "group_fd %d is not open", fd);
 	else

@@ -12,6 +12,7 @@
 
 #include "include/internal/shared_options.h"
 #include "preload/api/persist/persist_wire.h"
+#include "preload/core/program_file.h"
 
 #define NAME "countersink-persist"
 #define PATIENCE_S 10
@@ -176,16 +177,11 @@ int csink_persist_receive(int socket_fd, void *message, size_t bytes, int *fd)
 
 int csink_persist_id(int fd, uint64_t *id)
 {
-	char link[64], target[64];
-	ssize_t len;
+	char target[64];
 
 	if (fcntl(fd, F_GETFD) < 0)
 		return -EBADF;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, target, sizeof(target) - 1);
-	if (len <= 0)
-		return -EINVAL;
-	target[len] = '\0';
+	csink_program_fd_path(fd, target, sizeof(target));
 	if (strcmp(target, "anon_inode:[perf_event]") || ioctl(fd, PERF_EVENT_IOC_ID, id))
 		return -EINVAL;
 	return 0;

@@ -20,6 +20,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/rawcall.h"
 #include "preload/api/persist/persist_wire.h"
+#include "preload/core/program_file.h"
 
 extern char **environ;
 
@@ -29,7 +30,7 @@ extern char **environ;
 /* This program, the one beside our library, or else the one that a shell would find. */
 static bool find_program(char path[PATH_MAX])
 {
-	const char *directories = getenv("PATH"), *slash;
+	const char *slash;
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	Dl_info info;
 
@@ -47,17 +48,7 @@ static bool find_program(char path[PATH_MAX])
 				return true;
 		}
 	}
-	while (directories && *directories) {
-		size_t n = strcspn(directories, ":");
-
-		if (n && n + sizeof("/" PROGRAM) <= PATH_MAX) {
-			snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)n, directories);
-			if (!access(path, X_OK))
-				return true;
-		}
-		directories += n + (directories[n] == ':');
-	}
-	return false;
+	return csink_program_in_path(PROGRAM, path, PATH_MAX);
 }
 
 struct keeper_exec {
@@ -109,22 +100,18 @@ static int start_keeper(const struct keeper_exec *keeper)
 static int start(int directory_fd)
 {
 	struct timeval patience = {PATIENCE_S, 0};
-	char program[PATH_MAX], directory[PATH_MAX], link[64], name[] = PROGRAM, persist[] = "persist", keep[] = "keep";
+	char program[PATH_MAX], directory[PATH_MAX], name[] = PROGRAM, persist[] = "persist", keep[] = "keep";
 	char *argv[] = {name, persist, keep, directory, NULL}, *env[] = {NULL};
 	struct keeper_exec keeper = {program, argv, env, -1};
 	struct csink_persist_reply hello;
 	int pair[2], err;
-	ssize_t len;
 
 	if (getauxval(AT_SECURE))
 		return -EPERM;
 	if (!find_program(program))
 		return -ENOEXEC;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", directory_fd);
-	len = readlink(link, directory, sizeof(directory) - 1);
-	if (len <= 0)
-		return -errno;
-	directory[len] = '\0';
+	if (!csink_program_fd_path(directory_fd, directory, sizeof(directory)))
+		return -EBADF;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));

@@ -28,6 +28,7 @@
 #include "include/internal/rawcall.h"
 #include "include/internal/shared_options.h"
 #include "preload/api/reserve/reserve_impl.h"
+#include "preload/core/program_file.h"
 
 extern char **environ;
 
@@ -39,18 +40,8 @@ extern char **environ;
 /* Find it as a shell would, else where distributions have it. */
 static bool find_program(char *path, size_t size)
 {
-	const char *directories = getenv("PATH");
-
-	while (directories && *directories) {
-		size_t len = strcspn(directories, ":");
-
-		if (len && len + sizeof("/" PROGRAM) <= size) {
-			snprintf(path, size, "%.*s/" PROGRAM, (int)len, directories);
-			if (!access(path, X_OK))
-				return true;
-		}
-		directories += len + (directories[len] == ':');
-	}
+	if (csink_program_in_path(PROGRAM, path, size))
+		return true;
 	snprintf(path, size, "/usr/bin/" PROGRAM);
 	return !access(path, X_OK);
 }
