@@ -50,6 +50,14 @@ static inline int csink_compare_doubles(const void *a, const void *b)
 	return CSINK_COMPARE(*left, *right);
 }
 
+/** Define one: the order of a type's elements by one member, and by another one where that is equal. */
+#define CSINK_COMPARE_BY(name, type, first, next)                                                                      \
+	static int name(const void *a, const void *b)                                                                  \
+	{                                                                                                              \
+		const type *left = a, *right = b;                                                                      \
+		return CSINK_COMPARE(left->first, right->first) ?: CSINK_COMPARE(left->next, right->next);             \
+	}
+
 /** The numbers from 0 to nr - 1, as qsort_r(3) sorts them. Returns a malloc'ed array, or NULL without memory. */
 static inline uint32_t *csink_sorted(uint32_t nr, int (*compare)(const void *a, const void *b, void *context),
 				     void *context)

@@ -187,12 +187,7 @@ static int compare_images(const void *a, const void *b)
 		       ?: (left->path && right->path ? strcmp(left->path, right->path) : 0);
 }
 
-static int compare_parts(const void *a, const void *b)
-{
-	const struct csink_collect_part *left = a, *right = b;
-
-	return CSINK_COMPARE(left->pid, right->pid) ?: CSINK_COMPARE(left->image, right->image);
-}
+CSINK_COMPARE_BY(compare_parts, struct csink_collect_part, pid, image)
 
 struct csink_collect_part *csink_collect_parts(const struct collector *c)
 {

@@ -16,13 +16,8 @@ struct ordered {
 	uint32_t index;
 };
 
-static int compare_loads(const void *a, const void *b)
-{
-	const struct ordered *left = a, *right = b;
-
-	/* Later in the file: sighted later. */
-	return CSINK_COMPARE(left->load_ns, right->load_ns) ?: CSINK_COMPARE(left->index, right->index);
-}
+/* Later in the file: sighted later. */
+CSINK_COMPARE_BY(compare_loads, struct ordered, load_ns, index)
 
 static uint32_t piece_of(const struct csink_epochs *epochs, uint64_t address)
 {

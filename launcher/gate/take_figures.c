@@ -95,12 +95,7 @@ static int add_part(struct csink_gate_weights *weights, uint32_t owner, uint32_t
 	return CSINK_APPEND(weights->parts, weights->nr_parts, weights->cap_parts, part) ? 0 : -ENOMEM;
 }
 
-static int compare_parts(const void *a, const void *b)
-{
-	const struct csink_gate_part *left = a, *right = b;
-
-	return CSINK_COMPARE(left->owner, right->owner) ?: CSINK_COMPARE(left->function, right->function);
-}
+CSINK_COMPARE_BY(compare_parts, struct csink_gate_part, owner, function)
 
 /* Each sample has added one: make those of the same two functions one. */
 static void join_parts(struct csink_gate_weights *weights)

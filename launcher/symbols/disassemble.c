@@ -108,12 +108,7 @@ static int compare_lines(const void *a, const void *b, void *context)
 		       ?: CSINK_COMPARE(left->line, right->line);
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	const struct csink_annotated_address *left = a, *right = b;
-
-	return CSINK_COMPARE(left->mapping, right->mapping) ?: CSINK_COMPARE(left->offset, right->offset);
-}
+CSINK_COMPARE_BY(compare_addresses, struct csink_annotated_address, mapping, offset)
 
 int csink_annotation_build(struct csink_annotation *a, const struct csink_profile *p, const struct csink_rows *rows,
 			   uint32_t type, const bool *picked)

@@ -207,12 +207,7 @@ static int read_rings(struct samples *samples, const char *base)
 
 /* ---- printing ---- */
 
-static int by_time(const void *a, const void *b)
-{
-	const struct sample *x = a, *y = b;
-
-	return CSINK_COMPARE(x->time_ns, y->time_ns) ?: CSINK_COMPARE(x->order, y->order);
-}
+CSINK_COMPARE_BY(by_time, struct sample, time_ns, order)
 
 static void print_text(const struct samples *samples)
 {
