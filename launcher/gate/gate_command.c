@@ -3,8 +3,6 @@
 #include "launcher/gate/gate_command.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

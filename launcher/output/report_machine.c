@@ -5,7 +5,6 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/json.h"
-#include "launcher/base/path.h"
 #include "launcher/output/report_impl.h"
 #include "launcher/profile/tree.h"
 

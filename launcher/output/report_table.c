@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/path.h"
 #include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"

@@ -6,7 +6,6 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
-#include "launcher/base/path.h"
 #include "launcher/output/report_impl.h"
 #include "launcher/profile/tree.h"
 

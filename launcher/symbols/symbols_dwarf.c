@@ -5,7 +5,6 @@
  */
 #include <dwarf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* `countersink merge`: many profiles as one, whatever their order. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"

@@ -1,6 +1,5 @@
 /* Tracepoints: subsystem:name, whose id is attr.config, read from tracefs. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "preload/api/events/event_parse.h"

@@ -3,7 +3,6 @@
  * the budget for locked memory is a matter of degree.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
