@@ -109,6 +109,14 @@ $(B)/tests/targets/plugs/libguest_outer.so: TARGET_LDFLAGS := -Wl,--enable-new-d
 $(PLUGS): tests/targets/guest_plug.c tests/targets/guest.h tests/targets/work.h
 	$(make_object)
 
+# What half_loaded loads: it fails, or not.
+GO_PART := $(B)/tests/targets/plugs/go_part_whole.so
+$(B)/tests/targets/half_loaded: TARGET_LDFLAGS := -rdynamic
+$(B)/tests/targets/half_loaded: | $(GO_PART)
+$(GO_PART) $(B)/tests/targets/go_part.so: TARGET_LDFLAGS = -Wl,-z,now,-z,nodelete $(if $(filter plugs,$(notdir $(@D))),-DWHOLE)
+$(GO_PART): tests/targets/go_part.c
+	$(make_object)
+
 # Functions by libc's names: the program's are exported, its library's come before libc's.
 NAMES_LIBRARY := $(B)/tests/targets/plugs/libguest_names.so
 $(B)/tests/targets/guest_names: TARGET_LDFLAGS := -rdynamic -Wl,--no-as-needed,-rpath,'$$ORIGIN/plugs' $(NAMES_LIBRARY)

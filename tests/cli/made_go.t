@@ -1,6 +1,7 @@
 #!/bin/sh
 # Stacks of a program that is laid out as those of Go are, also of versions that are not installed here: from the thread's stack to
 # the goroutine's, as the runtime goes there up to Go 1.20 and since 1.21, and where it has moved the goroutine's stack meanwhile.
+# Libraries by Go that are being loaded while samples are taken.
 . "$(dirname "$0")/lib.sh"
 
 [ "$(uname -m)" = x86_64 ] || skip_all "stacks of Go are walked by its tables on x86-64"
@@ -18,4 +19,7 @@ for layout in old new; do
 		unlike "$(cat err)" ' lost +.*stacks' "$title: no stack is broken"
 	done
 done
+
+countersink -q -F 5000 -o half.pb.gz -- "$TARGETS/half_loaded" "$TARGETS/go_part.so" >out 2>&1 </dev/null
+is "$?:$(cat out)" "3:not loaded" "a library that cannot be loaded: what runs where it was is sampled"
 done_testing

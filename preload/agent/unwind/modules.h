@@ -126,7 +126,8 @@ bool csink_copy_by_call(void *to, const void *from, size_t bytes);
 void csink_module_program(char *path, size_t size);
 
 /**
- * Fill path, segments and build id of an object that a scan found. False if it has no executable segment.
+ * Fill path, segments and build id of an object that a scan found. False if it has no executable segment, or is by Go
+ * and not loaded yet.
  * @program  what csink_module_program wrote, or "": it has not been called.
  */
 bool csink_module_describe(struct csink_module_info *info, const char *program);

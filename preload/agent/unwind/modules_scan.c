@@ -167,6 +167,29 @@ void csink_module_program(char *path, size_t size)
 		memcpy(path, given, strlen(given) + 1);
 }
 
+/*
+ * The table is read where it is. An object that another thread is loading is not relocated yet, and is unmapped if that
+ * fails: the loader adds it to those of _dl_find_object(3) when it is to stay. False: not yet, look again later.
+ * Before glibc 2.35 that cannot be known: the table is left alone.
+ */
+static bool describe_go(struct csink_module_info *info)
+{
+	bool stays = info->is_program || is_quiet;
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+	struct dl_find_object found;
+
+	if (!stays && csink_find_object) {
+		if (csink_find_object((void *)info->module.dynamic, &found))
+			return false;
+		stays = true;
+	}
+#endif
+	if (stays)
+		csink_go_module_find(info);
+	return true;
+}
+
 bool csink_module_describe(struct csink_module_info *info, const char *program)
 {
 	size_t length = 0;
@@ -187,11 +210,7 @@ bool csink_module_describe(struct csink_module_info *info, const char *program)
 		info->is_vdso = 1;
 		memcpy(info->path, "[vdso]", sizeof("[vdso]")); /* no call of libc, whatever the optimiser does */
 	}
-	if (!read_segments(info))
-		return false;
-	if (info->is_go)
-		csink_go_module_find(info);
-	return true;
+	return read_segments(info) && (!info->is_go || describe_go(info));
 }
 
 /* What the link map itself says. */
