@@ -63,7 +63,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"newfstatat", SYS_newfstatat, LIFE, {HERE, NOWHERE, NOWHERE, 0}},
 	{"read", SYS_read, RIGHTS, {NO_FILE, NOWHERE, 1}},
 	{"write", SYS_write, 0, {NO_FILE, NOWHERE, 1}},
-	{"pread64", SYS_pread64, 0, {NO_FILE, NOWHERE, 1, 0}},
+	{"pread64", SYS_pread64, CSINK_CALLS_SCAN, {NO_FILE, NOWHERE, 1, 0}},
 	{"lseek", SYS_lseek, 0, {NO_FILE, 0, 0}},
 	{"getdents64", SYS_getdents64, RIGHTS, {NO_FILE, NOWHERE, 1}},
 	{"fchmod", SYS_fchmod, RIGHTS, {NO_FILE, 0600}},

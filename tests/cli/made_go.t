@@ -22,4 +22,9 @@ done
 
 countersink -q -F 5000 -o half.pb.gz -- "$TARGETS/half_loaded" "$TARGETS/go_part.so" >out 2>&1 </dev/null
 is "$?:$(cat out)" "3:not loaded" "a library that cannot be loaded: what runs where it was is sampled"
+countersink -q -F 5000 -o half.pb.gz -- "$TARGETS/half_loaded" "$TARGETS/plugs/go_part_whole.so" closefrom >out 2>&1 </dev/null
+is "$?:$(cat out)" "3:loaded
+opened besides: 0" "a library that a program loads which closes any descriptor: its file is not opened"
+countersink -q -F 5000 -o half.pb.gz -- "$TARGETS/half_loaded" "$TARGETS/plugs/go_part_whole.so" pread64 >out 2>&1 </dev/null
+is "$?:$(cat out)" "3:loaded" "a library that a program loads which is killed by pread64: its file is not read"
 done_testing

@@ -14,8 +14,12 @@
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/go_table.h"
 
-/** Find the table of an object that has Go's mark, by its file. Some system calls. */
-void csink_go_module_find(struct csink_module_info *info);
+/**
+ * Find the table of an object that has Go's mark, by its file if one may be opened. The object stays loaded meanwhile.
+ * Some system calls.
+ * @quiet  as in csink_module_scan(): no other thread uses numbers of descriptors meanwhile, either.
+ */
+void csink_go_module_find(struct csink_module_info *info, bool quiet);
 
 /** Open it again. False: there is none. */
 bool csink_go_module_open(const struct csink_module *module, struct csink_go_table *table);

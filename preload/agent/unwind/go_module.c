@@ -9,7 +9,9 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/agent/unwind/code_copies.h"
 #include "preload/agent/unwind/go_frames.h"
+#include "preload/core/calls_off.h"
 
 enum { MAX_PHDRS = 64, MAX_DYNAMIC = 128, MAX_SECTIONS = 256, AT_ONCE = 8 };
 #define MAX_LOOKED (64UL << 20) /* bytes of a segment in which a table is looked for */
@@ -135,18 +137,32 @@ static bool find_section(struct csink_module *module, int fd)
 	return false;
 }
 
-void csink_go_module_find(struct csink_module_info *info)
+/* -1: it cannot be opened, or no descriptor may be just now. */
+static int open_file(const struct csink_module_info *info)
 {
+	if (csink_calls_are_off(CSINK_CALLS_LIFE))
+		return -1;
+	return (int)csink_rawcall(SYS_openat, AT_FDCWD, info->is_program ? "/proc/self/exe" : info->path,
+				  O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+void csink_go_module_find(struct csink_module_info *info, bool quiet)
+{
+	bool found = false, may_open;
 	int fd;
 
 	if (!stays(info) || !has_plain_code(&info->module))
 		return;
-	fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, info->is_program ? "/proc/self/exe" : info->path,
-				O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 || !find_section(&info->module, fd))
-		look_through(&info->module);
-	if (fd >= 0)
+	may_open = quiet || csink_code_copies_may_open();
+	fd = may_open ? open_file(info) : -1;
+	if (fd >= 0) {
+		found = find_section(&info->module, fd);
 		csink_rawcall(SYS_close, fd);
+	}
+	if (may_open && !quiet)
+		csink_code_copies_have_closed();
+	if (!found)
+		look_through(&info->module);
 }
 
 bool csink_go_module_open(const struct csink_module *module, struct csink_go_table *table)

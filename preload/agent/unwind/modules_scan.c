@@ -186,7 +186,7 @@ static bool describe_go(struct csink_module_info *info)
 	}
 #endif
 	if (stays)
-		csink_go_module_find(info);
+		csink_go_module_find(info, is_quiet);
 	return true;
 }
 
