@@ -10,7 +10,8 @@
 
 #define MAX_BYTES (32U << 20)
 #define MAX_LETTERS 8
-#define HEAD_BYTES 64 /* more than a CIE's and an FDE's own fields take */
+#define MAX_CIE_CODE 1024 /* bytes of a CIE's instructions, which may be rewritten for each FDE */
+#define HEAD_BYTES 64     /* more than a CIE's and an FDE's own fields take */
 
 /* ---- registers ---- */
 
@@ -241,7 +242,8 @@ static bool read_cie(const struct maker *m, const uint8_t *at, struct cie *cie)
 		return false;
 	cie->code = r.at;
 	cie->end = r.end;
-	return !r.failed && cie->code_align < 1 << 16 && cie->data_align > -(1 << 16) && cie->data_align < 1 << 16;
+	return !r.failed && cie->end - cie->code <= MAX_CIE_CODE && cie->code_align < 1 << 16 &&
+	       cie->data_align > -(1 << 16) && cie->data_align < 1 << 16;
 }
 
 /* ---- output ---- */
