@@ -314,14 +314,19 @@ struct csink_rec_timeline {
 
 #define CSINK_CODE_MAX_TABLE (64U << 10) /* bytes of a function's line table; longer ones are not recorded */
 
-/* A function of an interpreter, as it was at its first sample. aux: enum csink_code_kind. */
+/*
+ * A function of an interpreter, as it was at its first sample. aux: enum csink_code_kind. The name of a file that a
+ * program loads by a relative name is relative to the directory that the process was in then, which is not known. Up to
+ * two directories, each ended by NUL, follow such a name: that in which the process's first interpreter was found (of a
+ * forked process, its parent's), and that in which the process was at the function's first sample.
+ */
 struct csink_rec_code {
 	struct csink_entry head;
 	uint32_t first_line;
 	uint32_t nr_table;    /* bytes of the line table; 0: there is none, or none here */
 	uint16_t nr_names;    /* bytes of text before the line table */
 	uint16_t lacks_table; /* 1: there is one, but it was too long, or could not be read */
-	char text[];          /* the function's name, NUL, its file, NUL; then the line table */
+	char text[]; /* the function's name, NUL, its file, NUL; a relative file's directories; then the line table */
 };
 
 /* The language, and how it counts positions and writes its line table. */

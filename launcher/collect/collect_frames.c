@@ -5,9 +5,11 @@
 #include "launcher/collect/collect_frames.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
@@ -219,6 +221,29 @@ static bool place_script(struct csink_frames *f, const struct csink_rec_code *co
 	return true;
 }
 
+/*
+ * The file of a function. A relative name is that of a file in one of the directories that the process was in, the
+ * first one that has it; where none has it, the name stays as it is.
+ */
+static csink_str_t script_file(struct csink_frames *f, const struct csink_rec_code *code)
+{
+	const char *name = code->text + strlen(code->text) + 1, *directory = name + strlen(name) + 1;
+	const char *end = code->text + code->nr_names;
+	char path[PATH_MAX];
+	struct stat st;
+
+	for (; directory < end && *name != '/'; directory += strlen(directory) + 1) {
+		const char *below = name;
+
+		while (!strncmp(below, "./", 2))
+			below += 2;
+		if (*directory == '/' && snprintf(path, sizeof(path), "%s/%s", directory, below) < (int)sizeof(path) &&
+		    !stat(path, &st) && S_ISREG(st.st_mode))
+			return csink_profile_str(f->c->p, path);
+	}
+	return csink_profile_str(f->c->p, name);
+}
+
 /* The location of a frame in registered code. 0 without memory. */
 static uint32_t image_location(struct csink_frames *f, uint32_t image, uint32_t position)
 {
@@ -234,7 +259,7 @@ static bool is_cleanup(const struct csink_rec_code *code)
 {
 	static const char names[] = "__init__\0__init__";
 
-	return code->head.aux == CSINK_CODE_PYTHON_LOCATIONS && code->nr_names == sizeof(names) &&
+	return code->head.aux == CSINK_CODE_PYTHON_LOCATIONS && code->nr_names >= sizeof(names) &&
 	       !memcmp(code->text, names, sizeof(names));
 }
 
@@ -262,7 +287,7 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 	if (is_cleanup(code))
 		return NOT_SHOWN;
 	function.name = function.system_name = csink_profile_str(p, code->text);
-	function.file = csink_profile_str(p, code->text + strlen(code->text) + 1);
+	function.file = script_file(f, code);
 	function.start_line = code->first_line <= INT32_MAX ? code->first_line : 0;
 	if (code->head.aux != CSINK_CODE_V8)
 		line.line = table_line(f, code, (uint32_t)frame);

@@ -110,7 +110,7 @@ static int take_code(struct csink_recorded *rec, const struct csink_rec_code *co
 	const char *end = memchr(code->text, 0, CSINK_MIN((uint32_t)code->nr_names, room));
 
 	if (code->nr_names > room || code->nr_table > room - code->nr_names || code->nr_table > CSINK_CODE_MAX_TABLE ||
-	    !end || !memchr(end + 1, 0, (size_t)(code->text + code->nr_names - end - 1)))
+	    !end || end + 1 == code->text + code->nr_names || code->text[code->nr_names - 1])
 		return -EBADMSG;
 	return APPEND(rec->codes, rec->nr_codes, code);
 }

@@ -85,6 +85,19 @@ static bool is_newer(const struct annotator *a, const char *path)
 	       st.st_mtim.tv_sec * (int64_t)CSINK_NS_PER_S + st.st_mtim.tv_nsec > a->r.p->time_ns;
 }
 
+/* Why a file's lines are shown without their text, and what to do. @err  of opening it. */
+static void print_missing(const struct annotator *a, const char *path, int err)
+{
+	if (strchr("<([", *path))
+		csink_text_print(a->r.out,
+				 "%19snote: this code is in no file: its lines are shown without their text\n", "");
+	else
+		csink_text_print(a->r.out, "%19snote: %s cannot be read: %s; %s to see its lines\n", "", path,
+				 csink_regular_why(err),
+				 *path == '/' ? "put the file there as it was"
+					      : "run this in the directory that the path is relative to");
+}
+
 /* Lines from first to last - 1 of the annotation are of one file. */
 static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 {
@@ -95,11 +108,13 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 	int64_t number = 0, shown = 0;
 	size_t size = 0;
 	uint32_t at = first;
+	int err = errno;
 
 	csink_report_style(&a->r, STYLE_BOLD);
-	csink_text_print(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", *path ? path : "[no file is known]",
-			 source || !*path ? "" : ": ", source || !*path ? "" : csink_regular_why(errno));
+	csink_text_print(a->r.out, "\n%8s%9s  %s\n", "self %", "total %", *path ? path : "[no file is known]");
 	csink_report_style(&a->r, STYLE_NONE);
+	if (!source && *path)
+		print_missing(a, path, err);
 	if (source && is_newer(a, path))
 		csink_text_print(a->r.out,
 				 "%19snote: the file was changed after the profile's start: lines may be others now\n",

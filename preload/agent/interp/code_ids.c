@@ -2,19 +2,47 @@
  * Functions of interpreters in the recording: found by identity, and written at their first sample, since the program
  * may free a function before it ends. Runs in handlers of any thread, without locks; makes a system call only to grow.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 
+#include "include/internal/rawcall.h"
 #include "preload/agent/interp/interp.h"
+#include "preload/core/calls_off.h"
 #include "preload/core/private_memory.h"
 #include "preload/core/record/hash_index.h"
 
-enum { MAX_NAMES = 2048 }; /* bytes of a function's name and file together */
+enum {
+	MAX_NAMES = 2048, /* bytes of a function's name, its file and directories together */
+	MAX_DIRECTORY = 1024,
+};
 
 /* Its first level is allocated when the first interpreter is found. */
 static struct csink_index codes;
 
+/* The directory in which the process was then, ended by NUL. A forked child has its parent's. */
+static char *first_directory;
+
+/* Where the process is, with a NUL. Returns how many bytes; 0: it is not known. */
+static uint32_t copy_directory(char *to, uint32_t room)
+{
+	long nr = csink_calls_are_off(CSINK_CALLS_SCAN)
+			  ? 0
+			  : csink_rawcall(SYS_readlinkat, AT_FDCWD, "/proc/self/cwd", to, room);
+
+	if (nr <= 0 || nr >= (long)room)
+		return 0;
+	to[nr] = 0;
+	return (uint32_t)nr + 1;
+}
+
 bool csink_code_ids_begin(void)
 {
+	if (!first_directory) {
+		first_directory = csink_private_get(MAX_DIRECTORY);
+		if (first_directory && !copy_directory(first_directory, MAX_DIRECTORY))
+			*first_directory = 0;
+	}
 	if (!atomic_load(&codes.levels[0]))
 		atomic_store(&codes.levels[0],
 			     csink_private_get(csink_index_slots(0) * sizeof(struct csink_index_slot)));
@@ -81,6 +109,20 @@ static uint32_t table_bytes(const struct csink_code_source *source)
 	return nr <= CSINK_CODE_MAX_TABLE ? (uint32_t)nr : 0;
 }
 
+/* After a relative name of a file: see struct csink_rec_code. Returns how many bytes there are then. */
+static uint32_t add_directories(char *names, uint32_t nr)
+{
+	char first = names[strlen(names) + 1];
+	uint32_t bytes = first_directory ? (uint32_t)strlen(first_directory) + 1 : 0;
+
+	/* Others are absolute, or names of code in no file: <string>, (eval 12). */
+	if (first == '/' || first == '<' || first == '(' || bytes < 2 || bytes > MAX_NAMES - nr)
+		return nr;
+	memcpy(names + nr, first_directory, bytes);
+	nr += bytes;
+	return nr + copy_directory(names + nr, MAX_NAMES - nr);
+}
+
 static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *walk, uintptr_t address)
 {
 	struct csink_code_source source = {0};
@@ -92,6 +134,8 @@ static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *
 		nr_names = source.names(walk, &source, names, sizeof(names));
 	if (!nr_names)
 		return 0;
+	if (source.is_path)
+		nr_names = add_directories(names, nr_names);
 	nr_table = table_bytes(&source);
 	bytes = (uint32_t)sizeof(struct csink_rec_code) + nr_names + nr_table;
 	code = csink_recording_reserve(walk->rec, walk->writer, bytes);

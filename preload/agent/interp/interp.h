@@ -236,6 +236,7 @@ struct csink_code_source {
 	uint32_t (*names)(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to,
 			  uint32_t room);
 	uintptr_t name, file; /* addresses, in the form that names() reads */
+	bool is_path;         /* the file's name is a path, which may be relative */
 	uintptr_t table;      /* address of the line table's bytes */
 	uint32_t table_bytes;
 	struct csink_code_part more[3]; /* what the table goes on with */

@@ -288,7 +288,8 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct 
 					 .first_line = first_line_of(walk, of->start),
 					 .names = names,
 					 .name = of->code,
-					 .file = of->file};
+					 .file = of->file,
+					 .is_path = true};
 	return true;
 }
 

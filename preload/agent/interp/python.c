@@ -195,6 +195,7 @@ static CSINK_RARE bool describe(struct csink_interp_walk *walk, uintptr_t code, 
 					 .names = names,
 					 .name = name,
 					 .file = file,
+					 .is_path = true,
 					 .table = table + CSINK_PYTHON_BYTES_TEXT,
 					 .table_bytes = (uint32_t)CSINK_MIN(bytes, (uint64_t)UINT32_MAX)};
 	return true;

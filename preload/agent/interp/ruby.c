@@ -197,7 +197,8 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct 
 					 .first_line = of->first_line,
 					 .names = names,
 					 .name = of->name,
-					 .file = of->file};
+					 .file = of->file,
+					 .is_path = true};
 	return true;
 }
 
