@@ -223,15 +223,20 @@ static bool place_script(struct csink_frames *f, const struct csink_rec_code *co
 
 /*
  * The file of a function. A relative name is that of a file in one of the directories that the process was in, the
- * first one that has it; where none has it, the name stays as it is.
+ * first one that has it; where none has it, the name stays as it is. RubyGems has its functions left out of warnings by
+ * the name "<internal:/path>", where Ruby's own, "<internal:kernel>", is of no file.
  */
 static csink_str_t script_file(struct csink_frames *f, const struct csink_rec_code *code)
 {
+	static const char internal[] = "<internal:/";
 	const char *name = code->text + strlen(code->text) + 1, *directory = name + strlen(name) + 1;
 	const char *end = code->text + code->nr_names;
 	char path[PATH_MAX];
 	struct stat st;
 
+	if (code->head.aux == CSINK_CODE_RUBY && !strncmp(name, internal, sizeof(internal) - 1))
+		return csink_profile_strn(f->c->p, name + sizeof(internal) - 2,
+					  strcspn(name + sizeof(internal) - 2, ">"));
 	for (; directory < end && *name != '/'; directory += strlen(directory) + 1) {
 		const char *below = name;
 

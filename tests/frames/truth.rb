@@ -16,7 +16,7 @@ end
 
 def note(trace)
   ruby = trace.each_index.reject { |i| in_c?(trace[i], trace[i + 1]) }
-  STACKS << ruby.map { |i| [trace[i].label, trace[i].path, trace[i].lineno] }
+  STACKS << ruby.map { |i| [trace[i].label, trace[i].path[%r{\A<internal:(/.*)>\z}, 1] || trace[i].path, trace[i].lineno] }
   4096 * STACKS.size
 end
 

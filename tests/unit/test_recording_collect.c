@@ -174,6 +174,73 @@ static void test_hidden_leaf(void)
 	end_directory();
 }
 
+/* The file that a function has in the profile of a recording with these texts, "file" or "file|directory|directory". */
+static void test_file(uint16_t kind, const char *texts, const char *want, const char *title)
+{
+	uint64_t weight = MS;
+	struct record r = record_new(8);
+	struct csink_rec_code *code = record_code(&r, kind, "function", texts, NULL, 0);
+	struct csink_rec_thread *thread = record_thread(&r, 100, "prog");
+	struct csink_profile *p;
+	const char *got = "";
+
+	for (char *at = code->text + sizeof("function"); (at = strchr(at, '|'));)
+		*at++ = 0;
+	r.header->cpu_end_ns = MS;
+	record_row(&r, thread, NULL, record_code_frame(&r, code, 3), 1, &weight);
+	record_write(&r, directory, "100.0.rec");
+	p = collect(NULL);
+	for (uint32_t i = 1; i < p->nr_functions; i++) {
+		if (!strcmp(csink_profile_text(p, p->functions[i].name), "function"))
+			got = csink_profile_text(p, p->functions[i].file);
+	}
+	is_str(got, want, title);
+	csink_profile_free(p);
+	free(r.bytes);
+}
+
+static void make_file(const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file || fclose(file))
+		abort();
+}
+
+static void test_files(void)
+{
+	char first[100], second[100], path[200], texts[400];
+
+	new_directory();
+	snprintf(first, sizeof(first), "%s/first", directory);
+	snprintf(second, sizeof(second), "%s/second", directory);
+	snprintf(path, sizeof(path), "%s/both", first);
+	if (mkdir(first, 0700) || mkdir(second, 0700))
+		abort();
+	make_file(path);
+	snprintf(texts, sizeof(texts), "./both|%s|%s", first, second);
+	test_file(CSINK_CODE_PERL, texts, path, "a relative name is that of the file in the first directory");
+	snprintf(path, sizeof(path), "%s/both", second);
+	make_file(path);
+	snprintf(texts, sizeof(texts), "both|%s|%s", first, second);
+	snprintf(path, sizeof(path), "%s/both", first);
+	test_file(CSINK_CODE_PYTHON_LINES, texts, path,
+		  "a relative name that both directories have is that of the first");
+	snprintf(path, sizeof(path), "%s/later", second);
+	make_file(path);
+	snprintf(texts, sizeof(texts), "later|%s|%s", first, second);
+	test_file(CSINK_CODE_PERL, texts, path, "a relative name that the second directory has is that of the second");
+	snprintf(texts, sizeof(texts), "nowhere|%s|%s", first, second);
+	test_file(CSINK_CODE_PERL, texts, "nowhere", "a relative name that no directory has stays as it is");
+	snprintf(texts, sizeof(texts), "/absolute|%s|%s", first, second);
+	test_file(CSINK_CODE_PERL, texts, "/absolute", "an absolute name stays as it is");
+	test_file(CSINK_CODE_PERL, "later|", "later", "a directory without a name is none");
+	test_file(CSINK_CODE_RUBY, "<internal:/usr/lib/ruby/kernel_require.rb>", "/usr/lib/ruby/kernel_require.rb",
+		  "Ruby: a file that is called internal has its path");
+	test_file(CSINK_CODE_RUBY, "<internal:kernel>", "<internal:kernel>", "Ruby: its own code is in no file");
+	end_directory();
+}
+
 /* Samples at very many positions of a function with a long line table. */
 static void test_long_tables(void)
 {
@@ -590,6 +657,7 @@ int main(void)
 {
 	test_one();
 	test_hidden_leaf();
+	test_files();
 	test_long_tables();
 	test_outside();
 	test_tree();
