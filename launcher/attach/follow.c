@@ -12,6 +12,7 @@
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
 #include "launcher/attach/attach_sample.h"
+#include "launcher/attach/interpreters.h"
 #include "launcher/base/hash.h"
 #include "launcher/session/outside.h"
 
@@ -353,6 +354,8 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *dir
 
 	note_losses(follow);
 	csink_attach_pythons_note(&follow->pythons, follow->outside);
+	if (follow->pythons.frames != CSINK_ATTACH_FRAMES_NATIVE)
+		csink_attach_interpreters_note(&follow->images, follow->counters.in_run, follow->outside);
 	if (!follow->counters.in_run) {
 		follow->outside->attached_processes = (uint32_t)follow->images.nr_processes;
 		follow->outside->attached_threads = (uint32_t)follow->images.nr_threads;

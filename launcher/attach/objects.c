@@ -20,6 +20,7 @@
 #include "include/internal/grow.h"
 #include "launcher/attach/eh_index.h"
 #include "launcher/attach/go_object.h"
+#include "launcher/attach/interpreters.h"
 #include "launcher/attach/object_code.h"
 #include "launcher/attach/object_file.h"
 #include "launcher/attach/remote.h"
@@ -142,6 +143,8 @@ static void take_elf(struct csink_attach_objects *objects, struct csink_attach_o
 	if (!object->copy)
 		objects->copied += csink_eh_index_make(object, file, MAX_COPIED - objects->copied);
 	objects->copied += csink_go_object_make(object, file, MAX_COPIED - objects->copied);
+	if (object->dynamic && file->fd >= 0)
+		csink_attach_interpreter_find(object, file);
 }
 
 /* ---- which file it is ---- */
@@ -225,6 +228,8 @@ static void read_object(struct csink_attach_objects *objects, struct csink_attac
 		file.fd = open_removed(pid, object->path);
 	object->is_other = file.fd >= 0 || file.fd == -ENOEXEC;
 	object->is_opened = object->is_other;
+	if (!object->is_opened)
+		csink_attach_interpreter_guess(object);
 	if (file.fd < 0)
 		return;
 	if (is_ours && !fstat(file.fd, &st))

@@ -25,8 +25,8 @@ struct csink_attach_object {
 	bool is_32;    /* for 32-bit mode */
 	uint8_t build_id[20], build_id_len;
 	uint64_t dynamic;            /* the object's own address of its dynamic section; 0: none */
-	bool is_looked_into;         /* for an interpreter: see pythons.h */
 	struct csink_python *python; /* the CPython that it is, by the object's own addresses; NULL: none */
+	const char *unread; /* of another interpreter, why its frames are not read, a constant; see interpreters.h */
 	struct {
 		uint64_t vaddr, offset, filesz;
 	} code[8]; /* executable segments */

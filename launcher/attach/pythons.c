@@ -1,7 +1,6 @@
 /* See pythons.h. Runs in the attach command's one thread. */
 #include "launcher/attach/pythons.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,47 +9,12 @@
 #include "include/countersink/explain.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
-#include "launcher/base/path.h"
 #include "launcher/session/outside.h"
 
 #define SEARCH_AGAIN_NS 5000000ULL /* after the first search that failed; each one more doubles it */
 #define MAX_TRIES 11
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
-
-static const char no_right[] = "Python frames are not read: EPERM: the process's memory must not be read; Yama's "
-			       "kernel.yama.ptrace_scope, seccomp, or another user's process: run countersink as root";
-
-static const char no_file[] = "Python frames are not read: the interpreter's file was deleted or replaced since the "
-			      "program started (an upgrade?), or may not be opened: restart the program, or run "
-			      "countersink as root";
-
-static struct {
-	int32_t pid;
-	int err;
-} looked_at; /* by copy() */
-
-static bool copy(void *to, const void *from, size_t bytes)
-{
-	int err = csink_remote_copy(looked_at.pid, to, (uint64_t)(uintptr_t)from, bytes);
-
-	looked_at.err = err ? err : looked_at.err;
-	return !err;
-}
-
-/* As far as its name says. */
-static bool is_called_python(const struct csink_attach_object *object)
-{
-	const char *name = csink_base_name(object->path);
-
-	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
-}
-
-static void refuse(struct csink_attach_pythons *pythons, int32_t pid, const char *why)
-{
-	pythons->refusal = why;
-	pythons->refused_pid = pid;
-}
 
 /* The same object, with addresses that are higher by that much. */
 static struct csink_python moved(struct csink_python python, uint64_t by)
@@ -60,35 +24,6 @@ static struct csink_python moved(struct csink_python python, uint64_t by)
 	python.evaluator_end += by;
 	python.runtime += by;
 	return python;
-}
-
-static void look_into(struct csink_attach_pythons *pythons, int32_t pid, struct csink_attach_object *object,
-		      uint64_t bias)
-{
-	struct csink_elf_view view;
-	const char *why = NULL;
-	struct csink_python found;
-	int is = 0;
-
-	looked_at.pid = pid;
-	looked_at.err = 0;
-	if (csink_elf_open(&view, bias, (const ElfW(Dyn) *)(uintptr_t)(bias + object->dynamic), copy))
-		is = csink_python_find(&view, &found, &why);
-	/* Another process may let it be read: this one may have ended, or executed another program. */
-	object->is_looked_into = !looked_at.err;
-	if (looked_at.err) {
-		is = looked_at.err == -EPERM && is_called_python(object) ? -1 : 0;
-		why = no_right;
-	}
-	if (is > 0 && !found.runtime) {
-		is = -1;
-		why = "Python frames are not read: from outside only CPython 3.7 to 3.14 is supported";
-	}
-	if (is < 0)
-		refuse(pythons, pid, why);
-	object->python = is > 0 ? malloc(sizeof(found)) : NULL;
-	if (object->python)
-		*object->python = moved(found, -bias);
 }
 
 /* What is known of all processes that run a build; NULL: no memory. */
@@ -140,7 +75,7 @@ static void search(struct csink_attach_pythons *pythons, int32_t pid, struct csi
 		err = csink_python_find_roots(python, pid);
 		searched->again_ns = csink_monotonic_ns() + (SEARCH_AGAIN_NS << searched->nr_tries++);
 		if (err == -EPERM)
-			refuse(pythons, pid, no_right);
+			pythons->denied_pid = pid;
 		copy_roots(build, python);
 	} else if (build) {
 		copy_roots(python, build);
@@ -154,15 +89,7 @@ void csink_attach_pythons_object(void *arg, int32_t pid, struct csink_attach_obj
 	struct csink_attach_pythons *pythons = arg;
 	struct csink_attach_python python = {.bias = bias};
 
-	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE)
-		return;
-	if (!object->is_opened && is_called_python(object))
-		refuse(pythons, pid, no_file);
-	if (!object->dynamic)
-		return;
-	if (!object->is_looked_into)
-		look_into(pythons, pid, object, bias);
-	if (!object->python)
+	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE || !object->python)
 		return;
 	python.object = moved(*object->python, bias);
 	if (!pythons->is_started) {
@@ -295,8 +222,12 @@ void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csin
 	char text[160];
 
 	note_reads(pythons, outside);
-	if (pythons->refusal)
-		csink_outside_note(outside, "%s (process %d)", pythons->refusal, pythons->refused_pid);
+	if (pythons->denied_pid)
+		csink_outside_note(outside,
+				   "Python frames are not read: EPERM: the process's memory must not be read; Yama's "
+				   "kernel.yama.ptrace_scope, seccomp, or another user's process: run countersink as "
+				   "root (process %d)",
+				   pythons->denied_pid);
 	if (pythons->has_no_copies && (pythons->late_pid || pythons->nr_builds))
 		csink_outside_note(
 			outside, "Python frames are not read: they are merged with stacks that are walked over copies "

@@ -35,8 +35,7 @@ struct csink_attach_pythons {
 	} * searched;
 	uint32_t nr_searched, cap_searched;
 	uint64_t counts[CSINK_NR_READ_STATES]; /* stacks that have a call of the evaluator, or Python frames */
-	const char *refusal;           /* why an interpreter's frames are not read; a constant, of the last one */
-	int32_t refused_pid, late_pid; /* late_pid: it began to run Python when nothing was prepared for it */
+	int32_t denied_pid, late_pid; /* its memory must not be read; it ran Python when nothing was prepared for it */
 };
 
 /**

@@ -333,6 +333,71 @@ not_read() { # OBJECT REASON TITLE
 not_read next "Python frames are not read: only CPython 3\.6 to 3\.14 is supported" "attach, a version of CPython that is not known"
 not_read free "Python frames are not read: free-threaded builds are not supported" "attach, a free-threaded CPython"
 not_read pypy "Python frames are not read: PyPy is not supported" "attach, PyPy"
+# Real interpreters of other languages: of each kind one line, and only where its process was sampled.
+cat >spin.php <<'EOF'
+<?php
+function spin($n) { for ($i = 0, $t = 0; $i < $n; $i++) $t += $i % 7; return $t; }
+$how = $argv[1] ?? "once";
+if ($how == "sleep") sleep(60);
+do spin(3000000); while ($how == "on");
+EOF
+echo 'do { my $t = 0; $t += $_ % 7 for 1 .. 1000000 } while (($ARGV[0] // "") eq "on");' >spin.pl
+echo 'loop { t = 0; 1000000.times { |i| t += i % 7 }; break if ARGV[0] != "on" }' >spin.rb
+echo 'do { var t = 0; for (let i = 0; i < 1e8; i++) t += i % 7 } while (process.argv[2] == "on")' >spin.js
+cat >Spin.java <<'EOF'
+public class Spin {
+	public static void main(String[] args) {
+		long t = 0;
+		do
+			for (long i = 0; i < 500000000L; i++)
+				t += i % 7 ^ t << 1;
+		while (args.length > 0 && args[0].equals("on"));
+		System.exit(t == 1 ? 1 : 0);
+	}
+}
+EOF
+other() { # LANGUAGE COMMAND FILE
+	local line="$1 frames are not read: from outside only those of CPython are.*; start the program with countersink to have them (process [0-9]*)\$"
+
+	if ! have "$2"; then
+		skip "attach, a command in $1: one line says why its functions are not named" "$2 is not installed"
+		skip "attach, a process in $1 that runs: one line says why its functions are not named" "$2 is not installed"
+		return
+	fi
+	attach -- "$2" "$3" >out 2>err
+	is "$?:$(grep -c 'frames are not read' err):$(grep -c "note  *$line" err)" 0:1:1 "attach, a command in $1: one line says why its functions are not named"
+	start "$2" "$3" on
+	wait_until 30 has_run "$target" 50
+	attach -p "$target" -d 0.5 >out 2>err
+	is "$?:$(grep -c 'frames are not read' err):$(grep -c "note  *$line" err)" 0:1:1 "attach, a process in $1 that runs: one line says why its functions are not named"
+	end "$target"
+}
+other PHP php spin.php
+other Perl perl spin.pl
+other Ruby ruby spin.rb
+other JavaScript node spin.js
+other Java java Spin.java
+if have php && have perl; then
+	attach -- sh -c 'for i in 1 2 3; do php spin.php; done; perl spin.pl' >out 2>err
+	is "$(grep -c 'PHP frames are not read: .* (process [0-9]* and 2 more)' err):$(grep -c 'Perl frames are not read: .* (process [0-9]*)' err):$(grep -c 'frames are not read' err)" 1:1:2 \
+		"attach, processes in PHP and Perl: a line for each language, which counts its processes"
+	attach --frames=native -- php spin.php >out 2>err
+	is "$(grep -c 'frames are not read' err)" 0 "attach --frames=native of PHP: no line about what was not asked for"
+	start php spin.php sleep
+	sleeper=$target
+	start "$TARGETS/burn" 1000000
+	wait_until 30 has_run "$target" 20
+	wait_until 30 grep -q nanosleep "/proc/$sleeper/wchan"
+	attach -p "$target,$sleeper" -d 0.5 >out 2>err
+	is "$?:$(grep -c 'note .*attached to 2 threads of 2 processes' err):$(grep -c 'frames are not read' err)" 0:1:0 "attach, a process in PHP that sleeps, of which there is no sample: no line about its functions"
+	end "$target"
+	end "$sleeper"
+else
+	skip "attach, processes in PHP and Perl: a line for each language, which counts its processes" "php or perl is not installed"
+	skip "attach --frames=native of PHP: no line about what was not asked for" "php or perl is not installed"
+	skip "attach, a process in PHP that sleeps, of which there is no sample: no line about its functions" "php or perl is not installed"
+fi
+
 cp "$PYTHON" ./python-gone
 start ./python-gone "$FRAMES/shares.py"
 wait_until 30 has_run "$target" 50

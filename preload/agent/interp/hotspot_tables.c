@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "preload/agent/interp/hotspot.h"
+#include "preload/core/interpreter_signs.h"
 
 enum {
 	MAX_ROWS = 8192,      /* of a table of libjvm's */
@@ -60,7 +61,7 @@ enum exported {
 	NR_EXPORTED
 };
 static const char exports[NR_EXPORTED][48] = {
-	[STRUCTS] = "gHotSpotVMStructs",
+	[STRUCTS] = CSINK_SIGN_HOTSPOT,
 	[STRUCT_STRIDE] = "gHotSpotVMStructEntryArrayStride",
 	[STRUCT_TYPE] = "gHotSpotVMStructEntryTypeNameOffset",
 	[STRUCT_NAME] = "gHotSpotVMStructEntryFieldNameOffset",

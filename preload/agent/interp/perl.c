@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "preload/agent/interp/interp.h"
+#include "preload/core/interpreter_signs.h"
 
 /* Offsets, bytes. */
 enum {
@@ -77,7 +78,7 @@ enum { DATA_CURRENT, DATA_KEY };
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uint64_t bytes = 0;
-	uintptr_t evaluator = csink_elf_look(object, "Perl_runops_standard", STT_FUNC, &bytes), version, size;
+	uintptr_t evaluator = csink_elf_look(object, CSINK_SIGN_PERL, STT_FUNC, &bytes), version, size;
 	uint16_t interpreter_bytes = 0;
 	uint8_t minor = 0;
 

@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "preload/agent/interp/interp.h"
+#include "preload/core/interpreter_signs.h"
 
 /* Offsets, bytes. */
 enum {
@@ -65,9 +66,9 @@ enum { DATA_GLOBALS };
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uint64_t bytes = 0, evaluator_bytes = 0;
-	uintptr_t evaluator = csink_elf_look(object, "execute_ex", STT_FUNC, &evaluator_bytes), globals;
+	uintptr_t evaluator = csink_elf_look(object, CSINK_SIGN_PHP, STT_FUNC, &evaluator_bytes), globals;
 
-	if (!evaluator || !csink_elf_look(object, "zend_execute_internal", STT_OBJECT, NULL))
+	if (!evaluator || !csink_elf_look(object, CSINK_SIGN_PHP_TOO, STT_OBJECT, NULL))
 		return 0;
 	globals = csink_elf_look(object, "executor_globals", STT_OBJECT, &bytes);
 	if (!globals || (bytes != GLOBALS_BYTES && bytes != GLOBALS_BYTES_BEFORE)) {

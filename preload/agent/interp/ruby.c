@@ -17,6 +17,7 @@
 #include "include/internal/base.h"
 #include "preload/agent/interp/interp.h"
 #include "preload/core/cfi/cfi.h"
+#include "preload/core/interpreter_signs.h"
 
 /* Offsets, bytes. */
 enum {
@@ -81,7 +82,7 @@ enum { DATA_VARIABLE };
 
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
-	uintptr_t version = csink_elf_look(object, "ruby_api_version", STT_OBJECT, NULL), evaluator;
+	uintptr_t version = csink_elf_look(object, CSINK_SIGN_RUBY, STT_OBJECT, NULL), evaluator;
 	uint64_t bytes = 0;
 	int numbers[2] = {0};
 

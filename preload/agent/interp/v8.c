@@ -20,6 +20,7 @@
 #include "preload/agent/interp/v8_impl.h"
 #include "preload/agent/unwind/cfi_row.h"
 #include "preload/agent/unwind/code_copies.h"
+#include "preload/core/interpreter_signs.h"
 #include "preload/core/private_memory.h"
 
 /* Offsets, bytes, that are equal in all these versions; from the end of a frame, and from a tagged pointer. */
@@ -116,9 +117,8 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	_Static_assert(sizeof(*layout) == sizeof(values) && sizeof(values) <= sizeof(to->data), "one a value");
 	*why = "JavaScript frames are not read: this version of V8 does not export where its fields are; node 18 to "
 	       "24 is supported";
-	/* v8::Isolate::GetCurrent(), which is exported by what has V8 for its add-ons. */
 	if (!csink_elf_look(object, "v8dbg_SmiTagMask", STT_OBJECT, NULL))
-		return csink_elf_look(object, "_ZN2v87Isolate10GetCurrentEv", STT_FUNC, NULL) ? -1 : 0;
+		return csink_elf_look(object, CSINK_SIGN_V8, STT_FUNC, NULL) ? -1 : 0;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(exports); i++) {
 		int value = -1;
 

@@ -1,0 +1,138 @@
+/* See interpreters.h. */
+#include "launcher/attach/interpreters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/path.h"
+#include "launcher/session/outside.h"
+#include "preload/core/interpreter_signs.h"
+
+#define UNREAD(language) language " frames are not read: from outside only those of CPython are"
+#define OR_BY_MAP ", besides names in a map for perf"
+
+static const struct {
+	const char *sign;
+	int type;
+	const char *unread;
+} others[] = {
+	{CSINK_SIGN_PHP, STT_FUNC, UNREAD("PHP")},
+	{CSINK_SIGN_PERL, STT_FUNC, UNREAD("Perl")},
+	{CSINK_SIGN_RUBY, STT_OBJECT, UNREAD("Ruby")},
+	{CSINK_SIGN_V8, STT_FUNC, UNREAD("JavaScript") OR_BY_MAP " (node --perf-basic-prof)"},
+	{CSINK_SIGN_HOTSPOT, STT_OBJECT, UNREAD("Java") OR_BY_MAP},
+};
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+static const struct csink_object_file *looked_at; /* by copy() */
+
+/* From the file, as it is before it is relocated: an address is the object's own. */
+static bool copy(void *to, const void *from, size_t bytes)
+{
+	uint64_t at = (uintptr_t)from;
+	const ElfW(Phdr) *segment = csink_object_file_segment(looked_at, at);
+
+	return segment && bytes <= segment->p_filesz - (at - segment->p_vaddr) &&
+	       csink_object_file_read(looked_at, to, bytes, segment->p_offset + (at - segment->p_vaddr));
+}
+
+static void find_python(struct csink_attach_object *object, const struct csink_elf_view *view)
+{
+	struct csink_python found;
+	int is = csink_python_find(view, &found, &object->unread);
+
+	if (is > 0 && !found.runtime)
+		object->unread = "Python frames are not read: from outside only CPython 3.7 to 3.14 is supported";
+	else if (is > 0)
+		object->python = malloc(sizeof(found));
+	if (object->python)
+		*object->python = found;
+}
+
+void csink_attach_interpreter_find(struct csink_attach_object *object, const struct csink_object_file *file)
+{
+	struct csink_elf_view view;
+
+	looked_at = file;
+	if (!csink_elf_open(&view, 0, (const ElfW(Dyn) *)(uintptr_t)object->dynamic, copy))
+		return;
+	find_python(object, &view);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(others) && !object->python && !object->unread; i++) {
+		if (csink_elf_look(&view, others[i].sign, others[i].type, NULL))
+			object->unread = others[i].unread;
+	}
+}
+
+void csink_attach_interpreter_guess(struct csink_attach_object *object)
+{
+	const char *name = csink_base_name(object->path);
+
+	if (!strncmp(name, "python", 6) || !strncmp(name, "libpython", 9))
+		object->unread = "Python frames are not read: the interpreter's file was deleted or replaced since the "
+				 "program started (an upgrade?), or may not be opened: restart the program, or run "
+				 "countersink as root";
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+enum { MAX_REASONS = 16 };
+
+struct reason {
+	const char *unread;
+	int32_t first, last; /* processes */
+	uint32_t nr;
+};
+
+static void add(struct reason *reasons, const char *unread, int32_t pid)
+{
+	struct reason *reason = reasons;
+
+	while (reason < reasons + MAX_REASONS - 1 && reason->unread && reason->unread != unread)
+		reason++;
+	if (!reason->unread)
+		*reason = (struct reason){.unread = unread, .first = pid};
+	reason->nr += reason->last != pid;
+	reason->last = pid;
+}
+
+/* Whether the library would read them, in a version that it knows. */
+static bool is_read_inside(const char *unread)
+{
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(others); i++) {
+		if (others[i].unread == unread)
+			return true;
+	}
+	return false;
+}
+
+void csink_attach_interpreters_note(const struct csink_attach_images *images, bool in_run,
+				    struct csink_outside *outside)
+{
+	struct reason reasons[MAX_REASONS] = {0};
+
+	for (uint32_t i = 0; i < images->nr; i++) {
+		const struct csink_attach_image *image = images->at[i];
+
+		/* In a run, a process that the library is in records itself. */
+		if (!image->nr_rows || image->is_left_out || (in_run && image->is_injected))
+			continue;
+		for (uint32_t k = 0; k < image->nr_mappings; k++) {
+			if (image->mappings[k].object->unread)
+				add(reasons, image->mappings[k].object->unread, image->pid);
+		}
+	}
+	for (uint32_t i = 0; i < MAX_REASONS && reasons[i].unread; i++) {
+		char more[32] = "";
+
+		if (reasons[i].nr > 1)
+			snprintf(more, sizeof(more), " and %u more", reasons[i].nr - 1);
+		csink_outside_note(outside, "%s%s (process %d%s)", reasons[i].unread,
+				   is_read_inside(reasons[i].unread) && !in_run
+					   ? "; start the program with countersink to have them"
+					   : "",
+				   reasons[i].first, more);
+	}
+}
