@@ -25,6 +25,7 @@ enum {
 struct head {
 	uint64_t address, identity;
 	uint32_t id;
+	bool is_common; /* it is one of the interpreter's own variables: the same in all processes that run its file */
 	char object[HEAD_BYTES];
 	/* To 3.11: what identifies it besides. */
 	char name[NAME_BYTES], file[OBJECT_BYTES], table[TABLE_BYTES];
@@ -79,8 +80,17 @@ static bool copy_pieces(struct csink_attach_codes_room *t)
 	return csink_remote_copy_each(t->stack->remote->pid, t->pieces, nr) == nr;
 }
 
+/* One of the interpreter's variables is known by where it is in the file. */
+static void identify_common(struct head *head, const struct csink_attach_python *python)
+{
+	uint64_t at = head->address - python->data;
+
+	head->is_common = at < python->data_bytes;
+	head->identity = head->is_common ? csink_hash_pair((uintptr_t)python->file, at) : 0;
+}
+
 /* Each code object once. */
-static void list_heads(struct csink_attach_codes_room *t)
+static void list_heads(struct csink_attach_codes_room *t, const struct csink_attach_python *python)
 {
 	memset(t->slots, 0, sizeof(t->slots));
 	t->nr_heads = t->nr_pieces = 0;
@@ -92,7 +102,7 @@ static void list_heads(struct csink_attach_codes_room *t)
 			slot = (slot + 1) % SLOTS;
 		if (!t->slots[slot]) {
 			t->heads[t->nr_heads].address = address;
-			add_piece(t, address, t->heads[t->nr_heads].object, HEAD_BYTES);
+			identify_common(&t->heads[t->nr_heads], python);
 			t->slots[slot] = (uint16_t)++t->nr_heads;
 		}
 		t->head_of[i] = (uint16_t)(t->slots[slot] - 1);
@@ -106,9 +116,26 @@ static bool is_code(const struct csink_attach_codes_room *t, const struct head *
 	       word_at(head->object, CSINK_PYTHON_OBJECT_TYPE) == t->stack->object->code_type;
 }
 
-static bool has_version(const struct csink_attach_codes_room *t, const struct head *head)
+/* What is known already, of the common ones, is not read again. */
+static bool copy_heads(struct csink_attach_codes_room *t)
 {
-	return layout_of(t)->version && half_at(head->object, layout_of(t)->version);
+	for (uint32_t i = 0; i < t->nr_heads; i++) {
+		if (!t->heads[i].id)
+			add_piece(t, t->heads[i].address, t->heads[i].object, HEAD_BYTES);
+	}
+	if (!copy_pieces(t))
+		return false;
+	for (uint32_t i = 0; i < t->nr_heads; i++) {
+		if (!t->heads[i].id && !is_code(t, &t->heads[i]))
+			return false;
+	}
+	return true;
+}
+
+/* It is identified by its content. */
+static bool needs_content(const struct csink_attach_codes_room *t, const struct head *head)
+{
+	return !head->is_common && (!layout_of(t)->version || !half_at(head->object, layout_of(t)->version));
 }
 
 /* Which code object of the stack has the same file, and comes first; only some are compared. */
@@ -117,7 +144,7 @@ static uint32_t file_of(const struct csink_attach_codes_room *t, uint32_t i)
 	uint64_t file = word_at(t->heads[i].object, layout_of(t)->file);
 
 	for (uint32_t k = i; k-- > 0 && i - k <= NEAR_HEADS;) {
-		if (!has_version(t, &t->heads[k]) && word_at(t->heads[k].object, layout_of(t)->file) == file)
+		if (needs_content(t, &t->heads[k]) && word_at(t->heads[k].object, layout_of(t)->file) == file)
 			return t->heads[k].file_of;
 	}
 	return i;
@@ -131,7 +158,7 @@ static void add_content(struct csink_attach_codes_room *t, uint32_t table_bytes)
 	for (uint32_t i = 0; i < t->nr_heads; i++) {
 		struct head *head = &t->heads[i];
 
-		if (has_version(t, head))
+		if (!needs_content(t, head))
 			continue;
 		head->file_of = file_of(t, i);
 		add_piece(t, word_at(head->object, layout->name), head->name, NAME_BYTES);
@@ -164,7 +191,7 @@ static void add_tables(struct csink_attach_codes_room *t, uint32_t have)
 		struct head *head = &t->heads[i];
 		uint64_t bytes, seen, at = word_at(head->object, layout_of(t)->table) + CSINK_PYTHON_BYTES_TEXT;
 
-		if (has_version(t, head))
+		if (!needs_content(t, head))
 			continue;
 		bytes = word_at(head->table, CSINK_PYTHON_VAR_SIZE);
 		seen = CSINK_MIN(bytes, (uint64_t)TABLE_BYTES - CSINK_PYTHON_BYTES_TEXT);
@@ -208,7 +235,7 @@ static void identify(const struct csink_attach_codes_room *t, struct head *head,
 	csink_hash_word(&h, word_at(head->object, layout->table));
 	csink_hash_word(&h, (uint64_t)half_at(head->object, layout->first_line) << 32 |
 				    (layout->version ? half_at(head->object, layout->version) : 0));
-	if (!has_version(t, head)) {
+	if (needs_content(t, head)) {
 		csink_hash_word(&h, word_at(head->name, CSINK_PYTHON_STR_HASH));
 		csink_hash_word(&h, word_at(head->name, CSINK_PYTHON_VAR_SIZE));
 		csink_hash_word(&h, csink_hash_bytes(head->text, sizeof(head->text)));
@@ -330,6 +357,7 @@ static void remember(struct csink_attach_codes *codes, uint64_t identity, uint32
 		CSINK_APPEND(codes->seen, codes->nr_seen, codes->cap_seen, (struct csink_attach_seen){identity, code}));
 }
 
+/* The ids of what has an identity, as far as they are known; 0: not. */
 static void look_up(struct csink_attach_codes *codes, struct csink_attach_codes_room *t)
 {
 	pthread_mutex_lock(&codes->lock);
@@ -367,23 +395,21 @@ struct csink_attach_codes_room *csink_attach_codes_room_new(void)
 }
 
 int csink_attach_codes_take(struct csink_attach_codes *codes, struct csink_attach_codes_room *room,
-			    const struct csink_python_stack *stack, uint64_t process, uint32_t *ids)
+			    const struct csink_python_stack *stack, const struct csink_attach_python *python,
+			    uint64_t process, uint32_t *ids)
 {
 	struct csink_attach_codes_room *t = room;
 	int err;
 
 	t->stack = stack;
-	list_heads(t);
-	if (!copy_pieces(t))
+	list_heads(t, python);
+	look_up(codes, t);
+	if (!copy_heads(t) || !copy_content(t))
 		return -EAGAIN;
 	for (uint32_t i = 0; i < t->nr_heads; i++) {
-		if (!is_code(t, &t->heads[i]))
-			return -EAGAIN;
+		if (!t->heads[i].is_common)
+			identify(t, &t->heads[i], process);
 	}
-	if (!copy_content(t))
-		return -EAGAIN;
-	for (uint32_t i = 0; i < t->nr_heads; i++)
-		identify(t, &t->heads[i], process);
 	look_up(codes, t);
 	err = add_new(codes, t);
 	for (uint32_t i = 0; i < stack->nr_frames && !err; i++)

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "launcher/attach/python_stack.h"
+#include "launcher/attach/python_states.h"
 #include "launcher/base/table.h"
 
 struct csink_attach_code {
@@ -45,13 +46,14 @@ struct csink_attach_codes_room *csink_attach_codes_room_new(void);
 
 /**
  * Find the functions of a stack's frames, whose thread does not run.
- * @process  differs between processes, also of one PID.
+ * @python   the process's interpreter; @process differs between processes, also of one PID.
  * @ids      set to a number for each frame, below 2^30.
  * Returns 0, -EAGAIN (one of the frames' code objects is none), or -ENOMEM (there are too many).
  * Context: any thread.
  */
 int csink_attach_codes_take(struct csink_attach_codes *codes, struct csink_attach_codes_room *room,
-			    const struct csink_python_stack *stack, uint64_t process, uint32_t *ids);
+			    const struct csink_python_stack *stack, const struct csink_attach_python *python,
+			    uint64_t process, uint32_t *ids);
 
 /** Nothing is added from now on, also by threads that have not ended. */
 void csink_attach_codes_close(struct csink_attach_codes *codes);

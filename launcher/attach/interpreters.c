@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/attach/python_states.h"
 #include "launcher/base/path.h"
 #include "launcher/session/outside.h"
 #include "preload/core/interpreter_signs.h"
@@ -42,14 +43,20 @@ static bool copy(void *to, const void *from, size_t bytes)
 static void find_python(struct csink_attach_object *object, const struct csink_elf_view *view)
 {
 	struct csink_python found;
+	const ElfW(Phdr) * data;
 	int is = csink_python_find(view, &found, &object->unread);
 
 	if (is > 0 && !found.runtime)
 		object->unread = "Python frames are not read: from outside only CPython 3.7 to 3.14 is supported";
 	else if (is > 0)
-		object->python = malloc(sizeof(found));
-	if (object->python)
-		*object->python = found;
+		object->python = malloc(sizeof(*object->python));
+	if (!object->python)
+		return;
+	data = csink_object_file_segment(looked_at, found.code_type);
+	*object->python = (struct csink_attach_python){.file = object->python,
+						       .object = found,
+						       .data = data ? data->p_vaddr : 0,
+						       .data_bytes = data ? data->p_filesz : 0};
 }
 
 void csink_attach_interpreter_find(struct csink_attach_object *object, const struct csink_object_file *file)

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 #include "preload/core/cfi/cfi.h"
-#include "preload/core/python_layout.h"
 
 struct csink_go_table;
 struct csink_object_code;
+struct csink_attach_python;
 
 struct csink_attach_object {
 	char *path;                         /* where it can be opened from here; what reports say */
@@ -24,8 +24,8 @@ struct csink_attach_object {
 	bool is_other; /* a file, and no ELF file */
 	bool is_32;    /* for 32-bit mode */
 	uint8_t build_id[20], build_id_len;
-	uint64_t dynamic;            /* the object's own address of its dynamic section; 0: none */
-	struct csink_python *python; /* the CPython that it is, by the object's own addresses; NULL: none */
+	uint64_t dynamic;                   /* the object's own address of its dynamic section; 0: none */
+	struct csink_attach_python *python; /* the CPython that it is; NULL: none */
 	const char *unread; /* of another interpreter, why its frames are not read, a constant; see interpreters.h */
 	struct {
 		uint64_t vaddr, offset, filesz;

@@ -16,10 +16,13 @@ struct csink_python_root {
 	int32_t within;    /* >= 0: the word is at this offset in what the variable refers to; -1: it is the variable */
 };
 
-/* A process's CPython. */
+/* A process's CPython; of a file, with the object's own addresses, what all processes that run it have in common. */
 struct csink_attach_python {
+	struct csink_attach_python *file; /* the attach command's thread alone reads it */
 	struct csink_python object;
 	uint64_t bias; /* of the object: its addresses in the process less its own */
+	/* The object's variables that the file has values of; code objects among them are the same in all processes. */
+	uint64_t data, data_bytes;
 	struct csink_python_root roots[CSINK_PYTHON_ROOTS];
 	uint32_t nr_roots;
 };

@@ -16,30 +16,16 @@
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-/* The same object, with addresses that are higher by that much. */
-static struct csink_python moved(struct csink_python python, uint64_t by)
+/* A file's CPython, as a process has it whose addresses are higher by that much. */
+static struct csink_attach_python moved(struct csink_attach_python python, uint64_t by)
 {
-	python.code_type += by;
-	python.evaluator += by;
-	python.evaluator_end += by;
-	python.runtime += by;
+	python.bias = by;
+	python.data += by;
+	python.object.code_type += by;
+	python.object.evaluator += by;
+	python.object.evaluator_end += by;
+	python.object.runtime += by;
 	return python;
-}
-
-/* What is known of all processes that run a build; NULL: no memory. */
-static struct csink_attach_python *build_of(struct csink_attach_pythons *pythons,
-					    const struct csink_attach_python *python)
-{
-	struct csink_python object = moved(python->object, -python->bias);
-
-	for (uint32_t i = 0; i < pythons->nr_builds; i++) {
-		if (!memcmp(&pythons->builds[i].object, &object, sizeof(object)))
-			return &pythons->builds[i];
-	}
-	if (CSINK_GROW(pythons->builds, pythons->nr_builds, pythons->cap_builds))
-		return NULL;
-	pythons->builds[pythons->nr_builds] = (struct csink_attach_python){.object = object};
-	return &pythons->builds[pythons->nr_builds++];
 }
 
 static void copy_roots(struct csink_attach_python *to, const struct csink_attach_python *from)
@@ -64,11 +50,10 @@ static struct csink_attach_searched *may_search(struct csink_attach_pythons *pyt
 	return searched;
 }
 
-/* Learn where a build has its lists of thread states, from a process that runs it. */
+/* Learn where an interpreter has its lists of thread states, from the first process that runs it. */
 static void search(struct csink_attach_pythons *pythons, int32_t pid, struct csink_attach_python *python)
 {
-	struct csink_attach_python *build = build_of(pythons, python);
-	struct csink_attach_searched *searched = build && !build->nr_roots ? may_search(pythons, pid) : NULL;
+	struct csink_attach_searched *searched = python->file->nr_roots ? NULL : may_search(pythons, pid);
 	int err;
 
 	if (searched) {
@@ -76,9 +61,9 @@ static void search(struct csink_attach_pythons *pythons, int32_t pid, struct csi
 		searched->again_ns = csink_monotonic_ns() + (SEARCH_AGAIN_NS << searched->nr_tries++);
 		if (err == -EPERM)
 			pythons->denied_pid = pid;
-		copy_roots(build, python);
-	} else if (build) {
-		copy_roots(python, build);
+		copy_roots(python->file, python);
+	} else {
+		copy_roots(python, python->file);
 	}
 	if (python->nr_roots && pythons->readers)
 		csink_attach_readers_add(pythons->readers, pid, python);
@@ -87,22 +72,18 @@ static void search(struct csink_attach_pythons *pythons, int32_t pid, struct csi
 void csink_attach_pythons_object(void *arg, int32_t pid, struct csink_attach_object *object, uint64_t bias)
 {
 	struct csink_attach_pythons *pythons = arg;
-	struct csink_attach_python python = {.bias = bias};
+	struct csink_attach_python python;
 
 	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE || !object->python)
 		return;
-	python.object = moved(*object->python, bias);
-	if (!pythons->is_started) {
+	python = moved(*object->python, bias);
+	pythons->has_any = true;
+	if (!pythons->is_started)
 		search(pythons, pid, &python);
-	} else if (pythons->readers) {
-		const struct csink_attach_python *build = build_of(pythons, &python);
-
-		if (build)
-			copy_roots(&python, build);
+	else if (pythons->readers)
 		csink_attach_readers_add(pythons->readers, pid, &python);
-	} else {
+	else
 		pythons->late_pid = pid;
-	}
 }
 
 void csink_attach_pythons_start(struct csink_attach_pythons *pythons, struct csink_attach_counters *counters,
@@ -110,7 +91,7 @@ void csink_attach_pythons_start(struct csink_attach_pythons *pythons, struct csi
 {
 	pythons->is_started = true;
 	pythons->has_no_copies = counters->stacks != CSINK_ATTACH_COPY || counters->no_rings;
-	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE || (!pythons->nr_builds && !is_expected) ||
+	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE || (!pythons->has_any && !is_expected) ||
 	    pythons->has_no_copies)
 		return;
 	pythons->start_err = csink_attach_codes_init(&pythons->codes);
@@ -228,7 +209,7 @@ void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csin
 				   "kernel.yama.ptrace_scope, seccomp, or another user's process: run countersink as "
 				   "root (process %d)",
 				   pythons->denied_pid);
-	if (pythons->has_no_copies && (pythons->late_pid || pythons->nr_builds))
+	if (pythons->has_no_copies && pythons->has_any)
 		csink_outside_note(
 			outside, "Python frames are not read: they are merged with stacks that are walked over copies "
 				 "(--unwind=auto)");
@@ -249,7 +230,6 @@ bool csink_attach_pythons_free(struct csink_attach_pythons *pythons)
 	if (pythons->readers)
 		csink_attach_codes_free(&pythons->codes);
 	free(pythons->searched);
-	free(pythons->builds);
 	memset(pythons, 0, sizeof(*pythons));
 	return true;
 }

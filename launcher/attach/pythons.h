@@ -22,11 +22,9 @@ struct csink_attach_pythons {
 	enum csink_attach_frames frames;
 	struct csink_attach_codes codes;
 	struct csink_attach_readers *readers; /* NULL: no frames are read */
-	bool is_started;
-	int start_err;                      /* 0, or why they could not be started */
-	bool has_no_copies;                 /* the stacks are not walked over copies, which frames are merged with */
-	struct csink_attach_python *builds; /* with the objects' own addresses */
-	uint32_t nr_builds, cap_builds;
+	bool is_started, has_any;             /* has_any: a process has a CPython */
+	int start_err;                        /* 0, or why they could not be started */
+	bool has_no_copies;                   /* the stacks are not walked over copies, which frames are merged with */
 	/* Processes whose thread states have been searched, and may be again. */
 	struct csink_attach_searched {
 		int32_t pid;

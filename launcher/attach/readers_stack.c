@@ -128,8 +128,8 @@ enum csink_read_state csink_reader_read(struct csink_reader *reader, const struc
 	if (!err && !are_records_on(&reader->stack, sp))
 		err = -EAGAIN;
 	if (!err)
-		err = csink_attach_codes_take(reader->all->codes, reader->room, &reader->stack, process->serial,
-					      reader->ids);
+		err = csink_attach_codes_take(reader->all->codes, reader->room, &reader->stack, &process->python,
+					      process->serial, reader->ids);
 	if (!stands_still(reader, s) || (!err && !reader->is_first && !is_at_instruction(reader, s)))
 		return CSINK_READ_LATE;
 	return err == -ENOMEM ? CSINK_READ_NO_ROOM : err ? CSINK_READ_UNFINISHED : CSINK_READ_DONE;

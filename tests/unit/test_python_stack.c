@@ -223,6 +223,31 @@ static bool are_codes_right(struct csink_attach_codes *found, const uint32_t *id
 	return found->nr == NR_FUNCTIONS;
 }
 
+static const struct csink_attach_python none; /* an interpreter without variables of its own */
+
+/* The image as the variables of an interpreter's file, which two processes run. */
+static void check_common(int minor, struct csink_attach_codes_room *room)
+{
+	struct csink_attach_python file = {.file = &file, .data = (uintptr_t)image, .data_bytes = IMAGE_BYTES};
+	struct csink_attach_python other = {.file = &other, .data = (uintptr_t)image, .data_bytes = IMAGE_BYTES};
+	struct csink_attach_codes found;
+	uint32_t ids[CSINK_MAX_DEPTH] = {0}, again[CSINK_MAX_DEPTH] = {0};
+
+	layout = layout_for(minor);
+	make_image();
+	ok(!walk() && !csink_attach_codes_init(&found) &&
+		   !csink_attach_codes_take(&found, room, &stack, &file, 1, ids) && are_codes_right(&found, ids),
+	   "CPython 3.%d: functions among the interpreter's variables are read", minor);
+	for (uint32_t i = 0; i < NR_FUNCTIONS; i++) /* whatever is read of them now is wrong */
+		put_word(codes[i] + CSINK_PYTHON_OBJECT_TYPE, python.code_type + 8);
+	ok(!csink_attach_codes_take(&found, room, &stack, &file, 2, again) && are_codes_right(&found, again) &&
+		   !memcmp(ids, again, sizeof(ids)),
+	   "CPython 3.%d: in another process that runs the file they are not read again", minor);
+	ok(csink_attach_codes_take(&found, room, &stack, &other, 3, again) == -EAGAIN,
+	   "CPython 3.%d: in a process that runs another file they are read", minor);
+	csink_attach_codes_free(&found);
+}
+
 static void check_version(int minor, struct csink_attach_codes_room *room)
 {
 	struct csink_attach_codes found;
@@ -234,18 +259,18 @@ static void check_version(int minor, struct csink_attach_codes_room *room)
 	ok(are_frames_right(), "CPython 3.%d: all frames are found, with their positions (%u)", minor, stack.nr_frames);
 	ok(are_groups_right(), "CPython 3.%d: they are grouped by the calls of the evaluator (%u)", minor,
 	   stack.nr_groups);
-	ok(!csink_attach_codes_init(&found) && !csink_attach_codes_take(&found, room, &stack, 1, ids) &&
+	ok(!csink_attach_codes_init(&found) && !csink_attach_codes_take(&found, room, &stack, &none, 1, ids) &&
 		   are_codes_right(&found, ids),
 	   "CPython 3.%d: their functions have names, files, lines and tables", minor);
 	if (layout->minor < 12) { /* the same address, name, file and lines */
 		uint64_t table = *(uint64_t *)(uintptr_t)(codes[0] + layout->table);
 
 		((char *)(uintptr_t)table)[CSINK_PYTHON_BYTES_TEXT + 39] = 9;
-		ok(!csink_attach_codes_take(&found, room, &stack, 1, ids) && found.nr == NR_FUNCTIONS + 1,
+		ok(!csink_attach_codes_take(&found, room, &stack, &none, 1, ids) && found.nr == NR_FUNCTIONS + 1,
 		   "CPython 3.%d: a function at the address of a former one differs from it by its content", minor);
 	}
 	put_word(codes[1] + CSINK_PYTHON_OBJECT_TYPE, python.code_type + 8);
-	ok(csink_attach_codes_take(&found, room, &stack, 1, ids) == -EAGAIN,
+	ok(csink_attach_codes_take(&found, room, &stack, &none, 1, ids) == -EAGAIN,
 	   "CPython 3.%d: an object that is no code object is refused", minor);
 	csink_attach_codes_free(&found);
 }
@@ -277,7 +302,7 @@ static void check_changed(int minor, struct csink_attach_codes_room *room)
 		from_ns = csink_monotonic_ns();
 		if (!walk()) {
 			nr_walked++;
-			csink_attach_codes_take(&found, room, &stack, 1, ids);
+			csink_attach_codes_take(&found, room, &stack, &none, 1, ids);
 		}
 		longest_ns = CSINK_MAX(longest_ns, csink_monotonic_ns() - from_ns);
 	}
@@ -373,6 +398,8 @@ int main(void)
 	srandom(18);
 	for (int minor = 7; minor <= 14; minor++)
 		check_version(minor, room);
+	for (int minor = 7; minor <= 14; minor++)
+		check_common(minor, room);
 	for (int minor = 9; minor <= 14; minor++)
 		check_changed(minor, room);
 	check_search();
