@@ -443,16 +443,14 @@ static struct csink_attach_fd *find_fd(const struct csink_attach_counters *c, ui
 	return c->nr_fds ? bsearch(&key, c->fds, c->nr_fds, sizeof(*c->fds), by_id) : NULL;
 }
 
-void csink_attach_counters_drop(struct csink_attach_counters *c, const uint64_t *ids, uint32_t nr)
+void csink_attach_counters_drop(struct csink_attach_counters *c, uint64_t id)
 {
-	for (uint32_t i = 0; i < nr; i++) {
-		struct csink_attach_fd *fd = find_fd(c, ids[i]);
+	struct csink_attach_fd *fd = find_fd(c, id);
 
-		if (!fd || fd->fd < 0)
-			continue;
-		close(fd->fd);
-		fd->fd = -1;
-	}
+	if (!fd || fd->fd < 0)
+		return;
+	close(fd->fd);
+	fd->fd = -1;
 }
 
 struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id, uint32_t *source)

@@ -94,8 +94,8 @@ int csink_attach_counters_map(struct csink_attach_counters *c, uint32_t most);
 int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_t event, uint32_t cpu, uint32_t source,
 				uint64_t *id);
 
-/** Close events; samples that are in the rings are still found by their ids. */
-void csink_attach_counters_drop(struct csink_attach_counters *c, const uint64_t *ids, uint32_t nr);
+/** Close an event; its samples that are in the rings are still found by its id. */
+void csink_attach_counters_drop(struct csink_attach_counters *c, uint64_t id);
 
 /** Before they are opened: wake those that poll a ring at each sample. */
 void csink_attach_counters_wake(struct csink_attach_counters *c);

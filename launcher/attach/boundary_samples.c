@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
@@ -214,9 +215,14 @@ static int map(struct csink_boundary *b)
 
 /* ---- sources ---- */
 
-static uint32_t add_source(struct csink_boundary *b, uint64_t token)
+static uint32_t add_source(struct csink_boundary *b, uint64_t token, int32_t pid)
 {
-	struct csink_boundary_source source = {.token = token, .anchor_fd = -1, .first_fd = -1, .place = b->nr_open};
+	struct csink_boundary_source source = {.token = token,
+					       .pid = pid,
+					       .come_ns = csink_monotonic_ns(),
+					       .anchor_fd = -1,
+					       .first_fd = -1,
+					       .place = b->nr_open};
 
 	if (CSINK_GROW(b->sources, b->nr_sources, b->cap_sources) || CSINK_GROW(b->open, b->nr_open, b->cap_open))
 		return 0;
@@ -226,10 +232,10 @@ static uint32_t add_source(struct csink_boundary *b, uint64_t token)
 }
 
 /* Returns its number; 0: no memory, or with !may_add none. */
-static uint32_t source_of(struct csink_boundary *b, uint64_t token, bool may_add)
+static uint32_t source_of(struct csink_boundary *b, uint64_t token, int32_t pid, bool may_add)
 {
 	return CSINK_TABLE_INTERN(b->by_token, csink_hash_number(token), b->sources[id - 1].token == token,
-				  may_add ? add_source(b, token) : 0);
+				  may_add ? add_source(b, token, pid) : 0);
 }
 
 static void close_source(struct csink_boundary *b, uint32_t number)
@@ -238,7 +244,8 @@ static void close_source(struct csink_boundary *b, uint32_t number)
 
 	if (source->is_closed)
 		return;
-	csink_attach_counters_drop(&b->follow.counters, source->ids, source->nr_ids);
+	for (uint32_t i = 0; i < source->nr_ids; i++)
+		csink_attach_counters_drop(&b->follow.counters, source->ids[i].id);
 	free(source->ids);
 	source->ids = NULL;
 	source->nr_ids = source->cap_ids = 0;
@@ -262,11 +269,58 @@ static void sweep(struct csink_boundary *b)
 	b->sweep_at = CSINK_MAX(LEAST_SWEEP, 2 * b->nr_open);
 }
 
+static bool is_same(const struct csink_boundary_id *a, const struct csink_boundary_id *b)
+{
+	return a->event == b->event && a->cpu == b->cpu;
+}
+
+/* Has the first one all events of the second? Both have them in one order. */
+static bool has_all_of(const struct csink_boundary_source *first, const struct csink_boundary_source *second)
+{
+	uint32_t at = 0;
+
+	if (first->is_everywhere)
+		return true;
+	for (uint32_t i = 0; i < first->nr_ids && at < second->nr_ids; i++)
+		at += is_same(&first->ids[i], &second->ids[at]);
+	return at == second->nr_ids;
+}
+
+/*
+ * A process below a boundary may open events again, since it cannot know that it has inherited some: after an exec that
+ * the library did not see, and below a static program. Were they kept, a program by Go that is replaced a thousand
+ * times would have a thousand events at the end, each of which costs every fork, exec and exit. The records tell:
+ * they come after the request.
+ * @settled_ns  the records before that have been taken.
+ */
+static void close_second_ones(struct csink_boundary *b, uint64_t settled_ns)
+{
+	uint32_t first = b->nr_looked_at;
+
+	for (uint32_t i = first; i < b->nr_sources; i++) {
+		const struct csink_boundary_source *source = &b->sources[i];
+		bool is_decided = source->is_closed || !source->is_whole;
+		uint32_t older = is_decided ? 0 : csink_attach_images_source_of(&b->follow.images, source->pid);
+
+		if (older && older <= i && !b->sources[older - 1].is_closed &&
+		    has_all_of(&b->sources[older - 1], source)) {
+			close_source(b, i + 1);
+			csink_attach_images_end_source(&b->follow.images, i + 1);
+		}
+		if (i == b->nr_looked_at && (source->is_closed || source->come_ns < settled_ns))
+			b->nr_looked_at++;
+	}
+}
+
 static void adopt(struct csink_boundary *b, uint32_t number, int fd, uint16_t event, uint16_t cpu)
 {
 	struct csink_boundary_source *source = &b->sources[number - 1];
-	uint64_t id;
+	struct csink_boundary_id one = {.event = event, .cpu = cpu};
 
+	if (source->is_closed) {
+		close(fd);
+		return;
+	}
 	if (event == CSINK_BOUNDARY_ANCHOR) {
 		if (source->anchor_fd >= 0)
 			close(source->anchor_fd);
@@ -277,9 +331,9 @@ static void adopt(struct csink_boundary *b, uint32_t number, int fd, uint16_t ev
 		close(fd);
 		return;
 	}
-	if (csink_attach_counters_adopt(&b->follow.counters, fd, event, cpu, number, &id))
+	if (csink_attach_counters_adopt(&b->follow.counters, fd, event, cpu, number, &one.id))
 		return;
-	source->ids[source->nr_ids++] = id;
+	source->ids[source->nr_ids++] = one;
 	if (source->first_fd < 0)
 		source->first_fd = fd;
 }
@@ -293,7 +347,7 @@ int csink_boundary_open_self(struct csink_boundary *b)
 
 	if (err)
 		return err;
-	number = source_of(b, UINT64_MAX, true);
+	number = source_of(b, UINT64_MAX, getpid(), true);
 	if (!number)
 		return -ENOMEM;
 	/* Beside inherited events: csink_outside_open_anchor(). */
@@ -303,6 +357,7 @@ int csink_boundary_open_self(struct csink_boundary *b)
 		c->fds[i].source = number;
 	/* They stay open to the end: the command's. */
 	b->sources[number - 1].first_fd = -1;
+	b->sources[number - 1].is_everywhere = true;
 	csink_attach_counters_opened(c);
 	return err;
 }
@@ -349,7 +404,7 @@ static void take_message(struct csink_boundary *b, int fd, const struct csink_bo
 			 uint32_t nr)
 {
 	bool is_of_us = is_of_here(fd, message), may_add = message->kind != CSINK_BOUNDARY_WITHDRAW;
-	uint32_t number = is_of_us && !map(b) ? source_of(b, message->token, may_add) : 0;
+	uint32_t number = is_of_us && !map(b) ? source_of(b, message->token, message->pid, may_add) : 0;
 
 	b->nr_elsewhere += !is_of_us && message->kind == CSINK_BOUNDARY_LAST;
 	for (uint32_t i = 0; i < nr; i++) {
@@ -360,8 +415,11 @@ static void take_message(struct csink_boundary *b, int fd, const struct csink_bo
 	}
 	if (number && !may_add)
 		close_source(b, number);
-	if (message->kind == CSINK_BOUNDARY_LAST)
-		answer(b, fd);
+	if (message->kind != CSINK_BOUNDARY_LAST)
+		return;
+	if (number)
+		b->sources[number - 1].is_whole = true;
+	answer(b, fd);
 }
 
 /* False: the connection has ended. */
@@ -466,6 +524,7 @@ void csink_boundary_drain(struct csink_boundary *b)
 	do
 		take_requests(b);
 	while (b->is_mapped && csink_attach_follow_step(&b->follow, &step));
+	close_second_ones(b, step.before_ns);
 }
 
 /* ---- the end ---- */

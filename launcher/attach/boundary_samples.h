@@ -25,11 +25,17 @@ struct csink_boundary_how {
 /* Events that were opened together. */
 struct csink_boundary_source {
 	uint64_t token;
-	int anchor_fd; /* -1: none */
-	int first_fd;  /* tells when all tasks that have inherited it have ended */
-	bool is_closed;
-	uint32_t place; /* in struct csink_boundary's open */
-	uint64_t *ids;  /* of its events */
+	int32_t pid;              /* of the process that opened them */
+	uint64_t come_ns;         /* the request */
+	int anchor_fd;            /* -1: none */
+	int first_fd;             /* tells when all tasks that have inherited it have ended */
+	bool is_closed, is_whole; /* is_whole: all that were opened have come */
+	bool is_everywhere;       /* it has all events on all CPUs: ids does not list them */
+	uint32_t place;           /* in struct csink_boundary's open */
+	struct csink_boundary_id {
+		uint64_t id;
+		uint16_t event, cpu;
+	} * ids; /* of its events, in the order of CPUs */
 	uint32_t nr_ids, cap_ids;
 };
 
@@ -45,7 +51,8 @@ struct csink_boundary {
 	struct csink_table by_token;          /* numbers */
 	uint32_t *open;                       /* numbers of the sources that are not closed */
 	uint32_t nr_open, cap_open, sweep_at; /* sweep_at: from how many on to look which have ended */
-	uint32_t nr_elsewhere;                /* requests from other PID namespaces */
+	uint32_t nr_looked_at; /* sources that are known to be needed, or closed: see close_second_ones() */
+	uint32_t nr_elsewhere; /* requests from other PID namespaces */
 };
 
 /**

@@ -173,10 +173,12 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 		return;
 	event = csink_attach_counters_find(&f->counters, s.id, &source);
 	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
-	if (!thread || !csink_attach_images_is_source(thread, source))
+	if (!thread)
 		return;
 	/* An event without inherit counts one thread, whatever its TID after an exec. */
 	weigh(f, &s, event, c->inherit || c->cgroup_fd >= 0 ? thread->owner : 1, weights);
+	if (!csink_attach_images_is_source(thread, source))
+		return; /* its counts are known, should it become the source */
 	if (s.regs) {
 		leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s.regs) : s.regs[0];
 		if (f->counters.stacks == CSINK_ATTACH_COPY)
@@ -206,6 +208,17 @@ static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t 
 		task.comm, pid);
 }
 
+/* Whose event told of the fork or exec of a process? Behind the time is its id. */
+static void note_source(struct csink_attach_follow *f, const struct perf_event_header *record, int32_t pid)
+{
+	uint32_t source = 0;
+	uint64_t id;
+
+	memcpy(&id, (const char *)record + record->size - sizeof(id), sizeof(id));
+	if (csink_attach_counters_find(&f->counters, id, &source))
+		csink_attach_images_told_by(&f->images, pid, source);
+}
+
 static void take_record(void *arg, const struct perf_event_header *record, uint64_t time_ns)
 {
 	struct csink_attach_follow *f = arg;
@@ -224,6 +237,8 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 	case PERF_RECORD_FORK:
 		csink_attach_images_fork(&f->images, ids[0], ids[1], ids[2], time_ns);
 		csink_attach_pythons_fork(&f->pythons, ids[0], ids[1]);
+		if (ids[0] != ids[1])
+			note_source(f, record, ids[0]);
 		break;
 	case PERF_RECORD_EXIT:
 		csink_attach_images_exit(&f->images, ids[0], ids[2], time_ns);
@@ -235,6 +250,7 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 		if (record->misc & PERF_RECORD_MISC_COMM_EXEC) {
 			csink_attach_pythons_exec(&f->pythons, ids[0]);
 			csink_attach_images_exec(&f->images, ids[0], body + 8, time_ns);
+			note_source(f, record, ids[0]);
 		} else
 			csink_attach_images_comm(&f->images, ids[0], ids[1], body + 8, time_ns);
 		break;

@@ -293,6 +293,30 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 		image->state = CSINK_REC_EXITED;
 }
 
+void csink_attach_images_told_by(struct csink_attach_images *images, int32_t pid, uint32_t source)
+{
+	uint32_t number;
+	struct csink_attach_image *image = source ? image_of(images, pid, &number) : NULL;
+
+	if (image && (!image->source || source < image->source))
+		image->source = source;
+}
+
+uint32_t csink_attach_images_source_of(const struct csink_attach_images *images, int32_t pid)
+{
+	uint32_t number;
+	const struct csink_attach_image *image = image_of(images, pid, &number);
+
+	return image && image->state == CSINK_REC_LIVE ? image->source : 0;
+}
+
+void csink_attach_images_end_source(struct csink_attach_images *images, uint32_t source)
+{
+	for (uint32_t i = 0; i < images->nr_living; i++)
+		if (images->living[i].source == source)
+			images->living[i].source = 0;
+}
+
 void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
 			     uint64_t offset, const char *path, uint64_t time_ns)
 {

@@ -34,6 +34,8 @@ struct csink_attach_image {
 	bool is_exec;     /* it began with an exec that was seen */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */
+	uint32_t source;  /* the oldest (csink_attach_fd) whose events told of its fork or exec: all its threads have
+			     them */
 	struct csink_attach_mapping *mappings;
 	uint32_t nr_mappings, cap_mappings, last_mapping;
 	struct csink_attach_thread *threads;
@@ -107,6 +109,15 @@ static inline bool csink_attach_images_is_source(struct csink_attach_living *thr
 		thread->source = source;
 	return thread->source == source;
 }
+
+/** Events of that source told of the fork or exec that began the process's latest image. 0 is fine. */
+void csink_attach_images_told_by(struct csink_attach_images *images, int32_t pid, uint32_t source);
+
+/** The oldest source whose events all threads of a living process have, from its fork or exec on; 0: none is known. */
+uint32_t csink_attach_images_source_of(const struct csink_attach_images *images, int32_t pid);
+
+/** The events of a source are closed, while others sample its threads. */
+void csink_attach_images_end_source(struct csink_attach_images *images, uint32_t source);
 
 /* Records of the kernel. */
 void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, int32_t ppid, int32_t tid,

@@ -107,6 +107,49 @@ chain "#! with a static interpreter" 0 ./dynamic $WORK fork ./script
 chain "a process without exec is not sampled twice" 0 \
 	sh -c "./dynamic $WORK & ./dynamic $WORK & ./static $WORK & wait"
 
+# What a program below a boundary opens once more is closed again: each fork, exec and exit would pay for it. The last
+# program of a chain counts the events that the launcher has open, until there are as few as after a short chain.
+cat >opened.py <<'P'
+import os, sys, time
+def opened():
+    folder, nr = '/proc/%d/fd/' % os.getppid(), 0
+    for name in os.listdir(folder):
+        try:
+            nr += 'perf_event' in os.readlink(folder + name)
+        except OSError:
+            pass
+    return nr
+enough, end = int(sys.argv[1]), time.time() + 20
+least = opened()
+while least > enough and time.time() < end:
+    os.waitpid(os.posix_spawn('./static', ['static', '0'], os.environ), 0) # the launcher has something to do
+    least = min(least, opened())
+print(least)
+P
+links=() python=$(command -v python3)
+for _ in {1..20}; do
+	links+=(./static 0 exec ./dynamic 0 exec)
+done
+few=$(countersink -o e.pb.gz -- ./dynamic 0 exec "${links[@]:0:6}" "$python" opened.py 1000 2>err)
+like "$few" '^[1-9]' "the events that a launcher has open are counted" || diag "$(cat err)"
+is "$(countersink -o e.pb.gz -- ./dynamic 0 exec "${links[@]}" "$python" opened.py "$few" 2>err)" "$few" \
+	"static and dynamic programs in turn, twenty of each: events are open for the first static one alone" || diag "$(cat err)"
+cat >threads.py <<'P'
+import os, sys, threading
+def nested(depth):
+    os.waitpid(os.posix_spawn('./static', ['static', '0'], os.environ), 0)
+    if depth:
+        thread = threading.Thread(target=nested, args=(depth - 1,))
+        thread.start()
+        thread.join()
+    else:
+        exec(open('opened.py').read())
+nested(int(sys.argv[2]))
+P
+few=$(countersink -o e.pb.gz -- python3 threads.py 1000 0 2>err)
+is "$(countersink -o e.pb.gz -- python3 threads.py "$few" 20 2>err)" "${few:-some}" \
+	"a thread has the events of the one that created it, and opens no others" || diag "$(cat err)"
+
 # ---- kinds of programs ----
 
 if have musl-gcc; then

@@ -38,6 +38,7 @@ struct request {
 	uint64_t token;
 	int err; /* 0: the launcher has the events */
 	int file_fd, socket_fd;
+	bool is_connected;
 	struct csink_boundary_file file;
 	/* What is opened and not sent. */
 	struct csink_boundary_message message;
@@ -80,13 +81,12 @@ static int connect_launcher(struct request *r)
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, csink_config.run_dir, n);
 	strcpy(address.sun_path + n, "/" CSINK_BOUNDARY_SOCKET);
-	r->socket_fd = (int)csink_rawcall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (r->socket_fd < 0)
-		return r->socket_fd;
+	r->is_connected = true;
 	return (int)csink_rawcall(SYS_connect, r->socket_fd, &address, sizeof(address));
 }
 
-/* Send what is opened, and close it: the message on its way keeps it. */
+/* Send what is opened, and close it: the message on its way keeps it. Connects first where that is to be done: the
+ * launcher is woken once, with the message. */
 static int flush(struct request *r, enum csink_boundary_kind kind)
 {
 	union {
@@ -96,7 +96,7 @@ static int flush(struct request *r, enum csink_boundary_kind kind)
 	struct iovec data = {&r->message, sizeof(r->message)};
 	struct msghdr head = {.msg_iov = &data, .msg_iovlen = 1};
 	uint32_t nr = r->message.nr;
-	long err;
+	long err = r->is_connected ? 0 : connect_launcher(r);
 
 	r->message.kind = kind;
 	if (nr) {
@@ -108,7 +108,8 @@ static int flush(struct request *r, enum csink_boundary_kind kind)
 		control.head.cmsg_len = CMSG_LEN(nr * sizeof(int));
 		memcpy(CMSG_DATA(&control.head), r->fds, nr * sizeof(int));
 	}
-	err = csink_rawcall(SYS_sendmsg, r->socket_fd, &head, MSG_NOSIGNAL);
+	if (!err)
+		err = csink_rawcall(SYS_sendmsg, r->socket_fd, &head, MSG_NOSIGNAL);
 	for (uint32_t i = 0; i < nr; i++)
 		csink_rawcall(SYS_close, r->fds[i]);
 	r->message.nr = 0;
@@ -232,7 +233,8 @@ static void withdraw(struct request *r)
 	for (uint32_t i = 0; i < r->message.nr; i++)
 		csink_rawcall(SYS_close, r->fds[i]);
 	r->message.nr = 0;
-	flush(r, CSINK_BOUNDARY_WITHDRAW);
+	if (r->is_connected)
+		flush(r, CSINK_BOUNDARY_WITHDRAW);
 }
 
 static void make_request(void *arg)
@@ -240,14 +242,18 @@ static void make_request(void *arg)
 	struct request *r = arg;
 
 	r->socket_fd = -1;
+	r->is_connected = false;
 	r->err = read_file(r);
-	if (!r->err)
-		r->err = connect_launcher(r);
+	if (!r->err) { /* while there is a descriptor for it */
+		r->socket_fd =
+			(int)csink_rawcall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		r->err = CSINK_MIN(r->socket_fd, 0);
+	}
 	if (!r->err && r->kind == CSINK_BOUNDARY_LAST)
 		r->err = open_events(r);
 	if (!r->err)
 		r->err = flush(r, r->kind);
-	else if (r->socket_fd >= 0 && r->kind == CSINK_BOUNDARY_LAST)
+	else if (r->kind == CSINK_BOUNDARY_LAST)
 		withdraw(r); /* what was sent before something failed */
 	if (!r->err && r->kind == CSINK_BOUNDARY_LAST)
 		wait_for_answer(r);
