@@ -517,7 +517,7 @@ static void walk_hotspot(struct csink_interp_walk *walk)
 	struct csink_hotspot_blob blob;
 	bool has_any;
 
-	if (!vm)
+	if (!vm || !vm->is_whole)
 		vm = csink_hotspot_look(walk);
 	if (!vm)
 		return;

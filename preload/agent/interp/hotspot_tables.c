@@ -74,11 +74,12 @@ static const char exports[NR_EXPORTED][48] = {
 	[TYPE_BYTES] = "gHotSpotVMTypeEntrySizeOffset",
 };
 
-enum state { UNKNOWN = CSINK_HOTSPOT_UNKNOWN, BUSY = CSINK_HOTSPOT_BUSY, READY, REFUSED };
+/* MADE: one thread makes the machine, which has no interpreter yet. What code that thread runs can be named. */
+enum state { UNKNOWN = CSINK_HOTSPOT_UNKNOWN, BUSY = CSINK_HOTSPOT_BUSY, MADE, READY, REFUSED };
 
 static struct csink_hotspot machine CSINK_COLD;
 static uintptr_t exported[NR_EXPORTED] CSINK_COLD; /* addresses of the variables */
-int csink_hotspot_state;                           /* atomic: READY publishes `machine` */
+int csink_hotspot_state;                           /* atomic: MADE and READY publish `machine` */
 
 #if defined(__x86_64__)
 /* Take the addresses of the tables. False: a virtual machine of another object runs, or a handler is looking for one.
@@ -86,11 +87,10 @@ int csink_hotspot_state;                           /* atomic: READY publishes `m
 static bool keep_exported(const uintptr_t *found)
 {
 	int now = __atomic_load_n(&csink_hotspot_state, __ATOMIC_ACQUIRE);
+	bool is_same = !memcmp(exported, found, sizeof(exported));
 
 	/* Handlers may be reading `machine`: found again, it is what it was. */
-	if (now == READY || now == BUSY) {
-		bool is_same = !memcmp(exported, found, sizeof(exported));
-
+	if (now == READY || now == BUSY || (now == MADE && is_same)) {
 		if (is_same && now == READY)
 			csink_made_set_stepper(csink_hotspot_step);
 		return is_same;
@@ -267,7 +267,9 @@ static void read_archive(struct csink_hotspot *vm)
 
 const struct csink_hotspot *csink_hotspot_get(void)
 {
-	return __atomic_load_n(&csink_hotspot_state, __ATOMIC_ACQUIRE) == READY ? &machine : NULL;
+	int state = __atomic_load_n(&csink_hotspot_state, __ATOMIC_ACQUIRE);
+
+	return state == READY || state == MADE ? &machine : NULL;
 }
 
 /*
@@ -356,20 +358,23 @@ static enum state look(struct csink_interp_walk *walk)
 	if (!machine.is_read && !read_tables(walk, &next))
 		return next;
 	machine.nr_heaps = machine.nr_entries = 0;
-	if (!read_heaps(&machine, walk) || !read_entries(&machine, walk))
+	if (!read_heaps(&machine, walk))
 		return UNKNOWN;
+	if (!read_entries(&machine, walk))
+		return MADE;
 	read_archive(&machine);
 	find_unloaded(&machine, walk);
+	machine.is_whole = true;
 	return READY;
 }
 
 const struct csink_hotspot *csink_hotspot_look(struct csink_interp_walk *walk)
 {
-	int unknown = UNKNOWN;
+	int state = __atomic_load_n(&csink_hotspot_state, __ATOMIC_RELAXED);
 	enum state next;
 
-	if (!__atomic_compare_exchange_n(&csink_hotspot_state, &unknown, BUSY, false, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED))
+	if ((state != UNKNOWN && state != MADE) ||
+	    !__atomic_compare_exchange_n(&csink_hotspot_state, &state, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return csink_hotspot_get();
 	next = look(walk);
 	__atomic_store_n(&csink_hotspot_state, next, __ATOMIC_RELEASE);
