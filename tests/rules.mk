@@ -184,7 +184,7 @@ guest-packages:
 	@scripts/install-deps guests
 
 # Programs of other languages, which start others in ways of their own.
-RUNTIMES := $(addprefix $(B)/tests/targets/runtimes/,go rust Spawns.class)
+RUNTIMES := $(addprefix $(B)/tests/targets/runtimes/,go rust Spawns.class Work.class Jobs.class)
 $(RUNTIMES): | guest-packages
 $(B)/tests/targets/runtimes/go: tests/guests/sources/spawns.go
 	@mkdir -p $(@D) $(B)/go-cache
@@ -195,6 +195,10 @@ $(B)/tests/targets/runtimes/rust: tests/guests/sources/spawns.rs
 	$(RUSTC) -O -g -o $@ $<
 
 $(B)/tests/targets/runtimes/%.class: tests/guests/sources/%.java
+	@mkdir -p $(@D)
+	javac -d $(@D) $<
+
+$(B)/tests/targets/runtimes/%.class: tests/frames/%.java
 	@mkdir -p $(@D)
 	javac -d $(@D) $<
 

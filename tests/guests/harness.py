@@ -44,6 +44,7 @@ class Guest:
     env       more environment; None as a value takes a variable away
     needs     commands, and files with a whole path, that must be there, or the class fails
     root      needs to be root: only then is it tried
+    skip      function that returns why it cannot be tried here, or None
     wrap      what to put in front of countersink itself
     same      what of a run is compared: 'out', 'err', 'status'; with 'sum', the profile's may differ from the kernel's
     options   of countersink; alone: without it, by LD_PRELOAD and the environment; late: by the environment alone
@@ -55,12 +56,13 @@ class Guest:
 
     def __init__(self, name, argv, engines=ENGINES, runs=1, hz=4000, hot=None, facts=None, check=None, watch=False,
                  unused=None, env=None, needs=(), root=False, wrap=(), same=('out', 'err', 'status'), options=(),
-                 clean=None, plain=None, by_engine=None, alone=False, late=False, deadline=DEADLINE):
+                 clean=None, plain=None, by_engine=None, alone=False, late=False, skip=None,
+                 deadline=DEADLINE):
         self.name, self.argv, self.engines, self.runs, self.hz = name, argv, engines, runs * TIMES, hz
         self.hot, self.facts, self.check, self.watch, self.unused = hot or {}, facts or {}, check, watch, unused
         self.env, self.needs, self.root, self.wrap, self.same = env or {}, needs, root, wrap, same
         self.options, self.clean, self.plain = options, clean, plain
-        self.deadline = deadline
+        self.deadline, self.skip = deadline, skip
         self.by_engine, self.alone, self.late = by_engine or {}, alone or late, late
 
     def expected(self, engine, what):
@@ -189,6 +191,9 @@ def try_guest(guest):
     missing = [name for name in guest.needs if not shutil.which(name) and not os.path.exists(name)]
     if missing:
         return False, ['needs %s: scripts/install-deps guests brings it' % ', '.join(missing)], 0
+    reason = guest.skip and guest.skip()
+    if reason:
+        return True, [], 'skipped # SKIP ' + reason
     nr, problems = 0, []
     shm = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix='guest.') as directory, \
@@ -266,7 +271,8 @@ def main(guests):
                 passed, lines, nr = done.result()
             except OSError as e:
                 passed, lines, nr = False, ['cannot be run: %s' % e], 0
-            print('%s %d - %s: %d run%s' % ('ok' if passed else 'not ok', n, guest.name, nr, '' if nr == 1 else 's'))
+            runs = nr if isinstance(nr, str) else '%d run%s' % (nr, '' if nr == 1 else 's')
+            print('%s %d - %s: %s' % ('ok' if passed else 'not ok', n, guest.name, runs))
             for line in lines:
                 print('#   ' + line)
             sys.stdout.flush()

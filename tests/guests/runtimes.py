@@ -1,7 +1,8 @@
 """Guests of other languages, whose runtimes start programs each in a way of their own: none of 1,000 is killed."""
 import os
+import subprocess
 
-from harness import Guest
+from harness import Failure, Guest
 
 FRAMES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'frames')
 BUILT = '{T}/runtimes/'
@@ -75,6 +76,25 @@ def guest(name, argv, **rest):
                  **rest)
 
 
+def is_named(profile, directory):
+    """Of a virtual machine, all but 1 % of the CPU time, and two ticks of a timer, is in a file or in code with a name."""
+    total = profile.total()
+    unnamed = sum(ns for (ns, stack, _), objects in zip(profile.samples, profile.objects)
+                  if stack and stack[0] == '?' and objects[0][0] == '[anon]')
+    if unnamed > total / 100 + (8e6 if profile.facts['engine'][0].startswith('timer') else 0):
+        raise Failure('%.1f of %.1f ms are in code without a name' % (unnamed / 1e6, total / 1e6))
+
+
+def virtual(name, argv, **rest):
+    return Guest('runtimes: ' + name, argv, deadline=400, same=('out', 'err', 'status'), check=is_named,
+                 needs=[argv[0]], **rest)
+
+
+def lacks_collector(option):
+    if subprocess.run(['java', option, '-version'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        return 'this JDK has no ' + option
+
+
 GUESTS = [
     *[guest('Python, ' + name, ['python3', '-c', PYTHON, way], needs=['python3'])
       for name, way in (('subprocess', 'subprocess'), ('posix_spawn', 'spawn'), ('fork and exec', 'fork'))],
@@ -88,9 +108,16 @@ GUESTS = [
           same=('out', 'err', 'status'), needs=['ruby']),
     Guest('runtimes: Ruby, which moves what another thread has in its frames', ['ruby', '-e', RUBY_MOVES_FRAMES], hz=20000,
           deadline=400, same=('out', 'err', 'status'), needs=['ruby']),
-    Guest('runtimes: node, which evaluates functions, moves its objects and has workers',
-          ['node', '--max-semi-space-size=1', os.path.join(FRAMES, 'churn.js'), '2'], hz=20000, deadline=400,
-          same=('out', 'err', 'status'), needs=['node']),
+    *[virtual('node, which evaluates functions and has workers' + name, ['node', *options, os.path.join(FRAMES, 'churn.js'), '1'],
+              hot={'churn': 25})
+      for name, options in (('', ()), (', with a small semi-space', ('--max-semi-space-size=1',)))],
+    virtual('node, with children', ['node', os.path.join(FRAMES, 'jobs.js')], hot={'busy': 30}),
+    *[virtual('Java, which loads classes, throws and has threads, by the collector ' + name,
+              ['java', '-Xmx128m', '-XX:ReservedCodeCacheSize=8m', '-XX:+Use%sGC' % name, '-cp', BUILT, 'Work', '1', 'stress'],
+              hot={'Work.churn': 20, 'Work.main': 5},
+              skip=lambda name=name: lacks_collector('-XX:+Use%sGC' % name))
+      for name in ('Serial', 'Parallel', 'G1', 'Z', 'Shenandoah')],
+    virtual('Java, with a thread and a child', ['java', '-cp', BUILT, 'Jobs'], hot={'Jobs.spin': 30}),
     guest('bash', ['bash', '-c', BASH], needs=['bash']),
     guest('Go, 1,000 times replaced', [BUILT + 'go'], needs=['go'], env={'GOMAXPROCS': '2'}),
     guest('Rust, 1,000 times replaced', [BUILT + 'rust'], needs=['rustc']),
