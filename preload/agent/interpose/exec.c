@@ -178,37 +178,29 @@ static int exec_list(int (*exec)(const char *, char *const[], char *const[]), co
 	return exec(file, argv, has_env ? va_arg(ap, char **) : environ);
 }
 
+#define EXEC_LIST(exec, file, first, has_env)                                                                          \
+	({                                                                                                             \
+		va_list ap;                                                                                            \
+		int result;                                                                                            \
+		va_start(ap, first);                                                                                   \
+		result = exec_list(exec, file, first, ap, has_env);                                                    \
+		va_end(ap);                                                                                            \
+		result;                                                                                                \
+	})
+
 CSINK_EXPORT int execl(const char *path, const char *arg, ...)
 {
-	va_list ap;
-	int ret;
-
-	va_start(ap, arg);
-	ret = exec_list(CSINK_ALLOW(execve), path, arg, ap, false);
-	va_end(ap);
-	return ret;
+	return EXEC_LIST(CSINK_ALLOW(execve), path, arg, false);
 }
 
 CSINK_EXPORT int execlp(const char *file, const char *arg, ...)
 {
-	va_list ap;
-	int ret;
-
-	va_start(ap, arg);
-	ret = exec_list(CSINK_ALLOW(execvpe), file, arg, ap, false);
-	va_end(ap);
-	return ret;
+	return EXEC_LIST(CSINK_ALLOW(execvpe), file, arg, false);
 }
 
 CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 {
-	va_list ap;
-	int ret;
-
-	va_start(ap, arg);
-	ret = exec_list(CSINK_ALLOW(execve), path, arg, ap, true);
-	va_end(ap);
-	return ret;
+	return EXEC_LIST(CSINK_ALLOW(execve), path, arg, true);
 }
 
 /* Samples are dropped meanwhile: the handler uses the same writer. */
