@@ -69,7 +69,7 @@ unlike "$(readelf -SW stripped)" '\.(symtab|debug_info)' "the stripped program h
 ok "a stripped program: the same names, lines and inlined calls" cmp found found.stripped
 perl -0777 -pe 'substr($_, 40, 8) = "\0" x 8; substr($_, 58, 6) = "\0" x 6' <stripped >headless
 "$RESOLVE" headless <addresses >found.headless
-ok "without headers of sections: the same" cmp found found.headless
+ok "a program without headers of sections: the same names, lines and inlined calls" cmp found found.headless
 
 if go build -buildmode=pie -o pie outside.go 2>err; then
 	python3 addresses.py pie

@@ -108,7 +108,7 @@ int main(void)
 	ok(poll(&ready, 1, 0) == 0, "draining takes it back");
 	comes_between = true;
 	csink_rings_drain(&rings, UINT64_MAX, take, NULL);
-	ok(is_ready(rings.epoll_fd), "it comes after that");
+	ok(is_ready(rings.epoll_fd), "a wake-up that is asked for during a drain comes after it");
 	csink_rings_drain(&rings, UINT64_MAX, take, NULL);
 	csink_rings_wake(&rings, 1);
 	ok(is_ready(rings.epoll_fd), "the next one comes, too");

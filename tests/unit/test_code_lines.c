@@ -110,9 +110,9 @@ static void check_negative(void)
 
 	code->first_line = (uint32_t)-97;
 	is_num(csink_code_line(code, CSINK_CODE_NOT_BEGUN), 0, "a negative first line of Python is not known");
-	is_num(csink_code_line(code, 10), 0, "nor is a line that follows from it");
+	is_num(csink_code_line(code, 10), 0, "a line that follows from a negative first line is not known");
 	code->nr_table = 0;
-	is_num(csink_code_line(code, 10), 0, "nor is it without a line table");
+	is_num(csink_code_line(code, 10), 0, "a negative first line without a line table is not known");
 	code->nr_table = sizeof(table_9);
 	code->first_line = (uint32_t)-2;
 	is_num(csink_code_line(code, 8), 1, "lines after it that are positive are known");
@@ -127,7 +127,8 @@ static void check_lacking(void)
 	is_num(csink_code_line(code, 10), 7, "without a line table all code is of the first line");
 	code->lacks_table = 1;
 	is_num(csink_code_line(code, 10), 0, "no line is known if the table was not recorded");
-	is_num(csink_code_line(code, CSINK_CODE_NOT_BEGUN), 7, "but the first one, of code that has not begun");
+	is_num(csink_code_line(code, CSINK_CODE_NOT_BEGUN), 7,
+	       "code that has not begun is of the first line, without a recorded table");
 }
 
 /*

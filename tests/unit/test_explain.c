@@ -40,7 +40,7 @@ static void test_tail(void)
 	fd = csink_perf_open(&big.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	is_num(fd, -E2BIG, "a tail that no kernel knows gives E2BIG");
 	ok(big.attr.size != 400, "an unknown tail gives the kernel's own size");
-	told("the same after the fact", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
+	told("a tail that no kernel knows is explained after the call", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
 	big.attr.size = 400;
 	told("a tail that this kernel does not know", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
 	plain();

@@ -111,7 +111,8 @@ static void check_refused(void)
 	made_go_make(image, CSINK_GO_1_20, true);
 	memset(image + MADE_GO_MODULE + 40 * 8, 0, 8);
 	ok(open_made(&table) && !table.has_inlines, "no base of inlined calls: none are shown");
-	is_str(describe(&table, MADE_GO_TEXT + MADE_GO_FUNCTION + 0x50), "main.outer:41", "and the function is");
+	is_str(describe(&table, MADE_GO_TEXT + MADE_GO_FUNCTION + 0x50), "main.outer:41",
+	       "no base of inlined calls: the function itself is shown");
 }
 
 /* Everything is asked of tables with a few other bytes. */

@@ -109,10 +109,10 @@ static void files(void)
 	script = csink_scripts_find(&scripts, 3, path_of("one.js", NULL, 0));
 	ok(script && csink_script_line(script, 2, 3) == 2, "a file is read");
 	script = csink_scripts_find(&scripts, 4, path_of("././/one.js", NULL, 0));
-	ok(script && csink_script_line(script, 2, 3) == 2, "it has other paths");
+	ok(script && csink_script_line(script, 2, 3) == 2, "a script is found by another path of its file");
 	script = csink_scripts_find(&scripts, 5, path_of("link.js", NULL, 0));
-	ok(script && csink_script_line(script, 2, 3) == 2, "it has other names");
-	is_num(scripts.nr_files, 1, "it is read once");
+	ok(script && csink_script_line(script, 2, 3) == 2, "a script is found by a link to its file");
+	is_num(scripts.nr_files, 1, "a file of three paths is read once");
 	unlink(path_of("one.js", NULL, 0));
 	unlink(path_of("link.js", NULL, 0));
 	script = csink_scripts_find(&scripts, 3, "/nowhere/none.js");

@@ -1,6 +1,6 @@
 /*
  * Limits that the program sets for itself. Of an address space that is about to be limited the recording takes little
- * more than it has.
+ * more than it has. Any thread of the program, in its own call; not in our handlers.
  */
 #include <sys/resource.h>
 #include <unistd.h>

@@ -5,6 +5,8 @@
  *
  * The loader takes $ORIGIN, RUNPATH and the namespace from the object that calls it, by the return address. So dlopen
  * is passed on by a jump, with its caller's address in place, and called only where nothing depends on the caller.
+ *
+ * Any thread of the program, in its own call; not in our handlers.
  */
 #include <dlfcn.h>
 #include <gnu/lib-names.h>

@@ -1,6 +1,8 @@
 /*
  * Our variables in the environments of programs that the program starts. What inherits `environ` has them anyway; a
  * program that builds an environment of its own (env -i, a service manager) gets them put back here.
+ * The constructor, and any thread of the program in its own call; csink_env_for_exec() also in a vfork child: it
+ * allocates nothing.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * Where an object by Go has its table. The object's file has a section of it, whose header is looked up once, when the
  * object is seen first. Some linkers make it a part of another section, and a file may have no sections: then the
  * segments are looked through. From then on the table is read where it is mapped: such objects are never unloaded.
+ * The thread that refreshes the modules looks; the handlers of all threads read. Async-signal-safe.
  */
 #include <elf.h>
 #include <fcntl.h>

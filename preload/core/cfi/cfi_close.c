@@ -1,7 +1,9 @@
 /*
  * DWARF expressions put into closed form, once for an address of code. The forms that compilers and linkers write have
- * one: PLT stubs          rsp + 8 + ((rip & 15) >= 11) * 8    -> rsp + constant, as rip is known realigned stacks *(rbp
- * - 8) OpenSSL's assembly *(rsp + n) + 8
+ * one:
+ * - PLT stubs: rsp + 8 + ((rip & 15) >= 11) * 8, which is rsp + a constant, as rip is known
+ * - realigned stacks: *(rbp - 8)
+ * - OpenSSL's assembly: *(rsp + n) + 8
  */
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/cfi/cfi_op.h"

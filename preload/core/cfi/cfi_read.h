@@ -1,4 +1,5 @@
-/* Reading .eh_frame's bytes: a cursor that cannot leave its bounds. After a failed read it stays failed. */
+/* Reading .eh_frame's bytes: a cursor that cannot leave its bounds. After a failed read it stays failed. Context of
+ * everything here: signal. */
 #ifndef CSINK_CFI_READ_H
 #define CSINK_CFI_READ_H
 

@@ -1,4 +1,5 @@
-/* The template of the profile's path, as the launcher and the library without one expand it. */
+/* The template of the profile's path, as the launcher and the library without one expand it. Context of everything
+ * here: thread. */
 #ifndef CSINK_OUTPUT_PATH_H
 #define CSINK_OUTPUT_PATH_H
 

@@ -1,4 +1,5 @@
 /* The heap of waiting events: a binary heap by (due, seq), so that events due together come out in the order they came.
+ * Called by the owner of the queue alone (queue.h). Async-signal-safe.
  */
 #include "preload/core/timer/queue.h"
 
