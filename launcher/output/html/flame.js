@@ -40,18 +40,15 @@ class Flame {
 			this.focused = node;
 			this.zoom(node);
 		});
-		this.canvas.addEventListener('dblclick', (event) => {
-			const node = at(event);
-			if (node > 0)
-				this.on.pick(this.tree.frame[node]);
-		});
-		this.canvas.addEventListener('contextmenu', (event) => {
+		const pick = (event) => {
 			const node = at(event);
 			if (node <= 0)
 				return;
 			event.preventDefault();
 			this.on.pick(this.tree.frame[node]);
-		});
+		};
+		this.canvas.addEventListener('dblclick', pick);
+		this.canvas.addEventListener('contextmenu', pick);
 		this.canvas.addEventListener('keydown', (event) => this.key(event));
 		this.canvas.addEventListener('focus', () => {
 			if (this.focused < 0)
@@ -180,14 +177,8 @@ class Flame {
 
 	// Draw the rows between top and top + height of the whole picture.
 	paint(width, height, top) {
-		const ratio = Math.min(window.devicePixelRatio || 1, 3);
-		const canvas = this.canvas;
-		canvas.style.width = `${width}px`;
-		canvas.style.height = `${height}px`;
-		canvas.width = Math.round(width * ratio);
-		canvas.height = Math.round(height * ratio);
-		const context = canvas.getContext('2d');
-		context.scale(ratio, ratio);
+		this.canvas.style.width = `${width}px`;
+		const context = sized(this.canvas, width, height);
 		context.font = FONT;
 		context.textBaseline = 'middle';
 		this.charWidth = context.measureText('mmmmmmmmmm').width / 10;

@@ -17,6 +17,17 @@ function make(tag, properties, ...children) {
 	return element;
 }
 
+// Give a canvas a size in pixels of the page, and return what draws on it in these.
+function sized(canvas, width, height) {
+	const ratio = Math.min(window.devicePixelRatio || 1, 3);
+	canvas.style.height = `${height}px`;
+	canvas.width = Math.round(width * ratio);
+	canvas.height = Math.round(height * ratio);
+	const context = canvas.getContext('2d');
+	context.scale(ratio, ratio);
+	return context;
+}
+
 const SCALES = {
 	nanoseconds: [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']],
 	microseconds: [[1e6, 's'], [1e3, 'ms'], [1, 'µs']],

@@ -69,16 +69,10 @@ class Timeline {
 	}
 
 	draw() {
-		const ratio = Math.min(window.devicePixelRatio || 1, 3);
-		const {canvas, width, height} = this;
 		const style = getComputedStyle(document.documentElement);
 		const ink = style.getPropertyValue('--ink');
 		const accent = style.getPropertyValue('--accent');
-		canvas.style.height = `${height}px`;
-		canvas.width = Math.round(width * ratio);
-		canvas.height = Math.round(height * ratio);
-		const context = canvas.getContext('2d');
-		context.scale(ratio, ratio);
+		const context = sized(this.canvas, this.width, this.height);
 		context.font = '11px system-ui, sans-serif';
 		this.drawChart(context, accent);
 		this.drawLanes(context, ink, accent);
