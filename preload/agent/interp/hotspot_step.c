@@ -111,11 +111,15 @@ static bool follow(const struct csink_hotspot_blob *blob, const struct csink_mad
 		return false;
 	if (!csink_load_word(frame->load, cfa - 8, &ra))
 		return false;
-	leaf->way = way;
-	leaf->cfa = cfa;
-	leaf->fp = fp;
-	leaf->ra = ra;
+	*leaf = (struct csink_hotspot_leaf){.way = way, .cfa = cfa, .fp = fp, .ra = ra};
 	return true;
+}
+
+static void go_to_caller(struct csink_made_frame *frame, const struct csink_hotspot_leaf *of)
+{
+	frame->sp = of->cfa;
+	frame->fp = of->fp;
+	frame->pc = of->ra;
 }
 
 static bool try(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
@@ -427,9 +431,7 @@ static bool step_over_barrier(const struct csink_hotspot *vm, struct csink_made_
 
 		if (!follow(&blob, &at, HOTSPOT_WHOLE, &leaf) || return_to(vm, leaf.ra, 0) == NO_CALL)
 			continue;
-		frame->pc = leaf.ra;
-		frame->sp = leaf.cfa;
-		frame->fp = leaf.fp;
+		go_to_caller(frame, &leaf);
 		return true;
 	}
 	return false;
@@ -475,9 +477,7 @@ static bool step_caller(const struct csink_hotspot *vm, const struct csink_hotsp
 	if (blob->kind == HOTSPOT_STUBS && return_to(vm, leaf.ra, blob->at) != CALL_OF_BLOB &&
 	    !is_call_stub(vm, frame->pc))
 		search(vm, blob, frame, &leaf);
-	frame->sp = leaf.cfa;
-	frame->fp = leaf.fp;
-	frame->pc = leaf.ra;
+	go_to_caller(frame, &leaf);
 	return true;
 }
 
@@ -493,9 +493,7 @@ enum csink_made_step csink_hotspot_step(struct csink_made_frame *frame)
 		return step_caller(vm, &blob, frame) ? CSINK_MADE_CALLER : CSINK_MADE_CUT;
 	if (!csink_hotspot_leaf(vm, &blob, frame, &leaf))
 		return CSINK_MADE_CUT;
-	frame->sp = leaf.cfa;
-	frame->fp = leaf.fp;
-	frame->pc = leaf.ra;
+	go_to_caller(frame, &leaf);
 	return CSINK_MADE_CALLER;
 }
 
