@@ -165,6 +165,15 @@ wait_until() {
 	done
 }
 
+# frames_not_read PROGRAM NAME REASON TITLE: it runs, as without countersink, and the report says why no frames are read; no
+# function is given a NAME.
+frames_not_read() {
+	countersink -F 10000 -o p.pb.gz -- "$1" 500 >out 2>err
+	is "$?:$(cat out)" "3:" "$4: the program runs as without countersink"
+	is "$(grep -c "$3" err)" 1 "$4: the report has one line with the reason"
+	is "$(countersink export -f folded p.pb.gz | grep -c "$2")" 0 "$4: no name is guessed"
+}
+
 # have_32_bit_program FILE: make a dynamic 32-bit program for x86 whose status is 6; no 32-bit C library's headers are
 # needed. 1 if it cannot be made or started here.
 have_32_bit_program() {

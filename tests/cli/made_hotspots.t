@@ -16,8 +16,8 @@ for version in 11 17 21 24 25; do
 	like "$(cat speedscope)" '"name":"made\.Alpha\.first","file":"made/Alpha\.java","line":5[,}]' "JDK $version: a method has its file and its first line"
 	countersink report --all --by line p.pb.gz >lines 2>&1
 	like "$(cat lines)" 'Alpha\.java:7 +made\.Alpha\.first' "JDK $version: an interpreted method has the line that runs"
-	like "$(cat lines)" 'Outer\.java:7 +made\.Outer\.outer' "JDK $version: a compiled one, too"
-	like "$(cat lines)" 'Inner\.java:5 +Inner\$\$Lambda\.inner' "JDK $version: and one that was inlined"
+	like "$(cat lines)" 'Outer\.java:7 +made\.Outer\.outer' "JDK $version: a compiled method has the line that runs"
+	like "$(cat lines)" 'Inner\.java:5 +Inner\$\$Lambda\.inner' "JDK $version: a method that was inlined has the line that runs"
 done
 
 for version in 11 17 21 25 uncounted_17; do
@@ -29,12 +29,6 @@ for version in 11 17 21 25 uncounted_17; do
 		"JDK $version: a method that is where another one was has its own name"
 done
 
-not_read() { # VARIANT REASON TITLE
-	countersink -F 10000 -o p.pb.gz -- "$MADE/hotspot_$1" 300 >out 2>err
-	is "$?:$(cat out)" "3:" "$3: the program runs as without countersink"
-	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
-	is "$(countersink export -f folded p.pb.gz | grep -c 'Alpha')" 0 "$3: no name is guessed"
-}
-not_read missing_17 'Java frames are not read: HotSpot does not export a field that is needed' "a field that is missing"
-not_read unknown_25 'Java frames are not read: this version of HotSpot is not known' "an unknown version"
+frames_not_read "$MADE/hotspot_missing_17" Alpha 'Java frames are not read: HotSpot does not export a field that is needed' "a field that is missing"
+frames_not_read "$MADE/hotspot_unknown_25" Alpha 'Java frames are not read: this version of HotSpot is not known' "an unknown version"
 done_testing

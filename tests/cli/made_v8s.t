@@ -19,14 +19,8 @@ for version in 18 20 22 24; do
 	like "$(cat speedscope)" '"name":"builtin","file":"\[builtin\]"' "node $version: a function without a script is [builtin]"
 done
 
-not_read() { # VARIANT REASON TITLE
-	countersink -F 10000 -o p.pb.gz -- "$MADE/v8_$1" 500 >out 2>err
-	is "$?:$(cat out)" "3:" "$3: the program runs as without countersink"
-	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
-	is "$(countersink export -f folded p.pb.gz | grep -c classy)" 0 "$3: no name is guessed"
-}
-not_read packed_20 'JavaScript frames are not read: V8 with compressed pointers is not supported' "compressed pointers"
-not_read type_24 'JavaScript frames are not read: this version of V8 has other frames' "functions of another type"
+frames_not_read "$MADE/v8_packed_20" classy 'JavaScript frames are not read: V8 with compressed pointers is not supported' "compressed pointers"
+frames_not_read "$MADE/v8_type_24" classy 'JavaScript frames are not read: this version of V8 has other frames' "functions of another type"
 
 # A library of V8 is unloaded, and a second mapping of its code stays: it is looked at once more at the program's end.
 cat >library.c <<'END'
