@@ -46,33 +46,23 @@ static const uint8_t pairs[][2] = {
 };
 
 /* libjvm's variables that say where its tables are, and how their rows are made. */
-enum exported {
-	STRUCTS,
-	STRUCT_STRIDE,
-	STRUCT_TYPE,
-	STRUCT_NAME,
-	STRUCT_KIND,
-	STRUCT_OFFSET,
-	STRUCT_ADDRESS,
-	TYPES,
-	TYPE_STRIDE,
-	TYPE_NAME,
-	TYPE_BYTES,
-	NR_EXPORTED
-};
-static const char exports[NR_EXPORTED][48] = {
-	[STRUCTS] = CSINK_SIGN_HOTSPOT,
-	[STRUCT_STRIDE] = "gHotSpotVMStructEntryArrayStride",
-	[STRUCT_TYPE] = "gHotSpotVMStructEntryTypeNameOffset",
-	[STRUCT_NAME] = "gHotSpotVMStructEntryFieldNameOffset",
-	[STRUCT_KIND] = "gHotSpotVMStructEntryTypeStringOffset",
-	[STRUCT_OFFSET] = "gHotSpotVMStructEntryOffsetOffset",
-	[STRUCT_ADDRESS] = "gHotSpotVMStructEntryAddressOffset",
-	[TYPES] = "gHotSpotVMTypes",
-	[TYPE_STRIDE] = "gHotSpotVMTypeEntryArrayStride",
-	[TYPE_NAME] = "gHotSpotVMTypeEntryTypeNameOffset",
-	[TYPE_BYTES] = "gHotSpotVMTypeEntrySizeOffset",
-};
+#define EXPORTED(X)                                                                                                    \
+	X(STRUCTS, CSINK_SIGN_HOTSPOT)                                                                                 \
+	X(STRUCT_STRIDE, "gHotSpotVMStructEntryArrayStride")                                                           \
+	X(STRUCT_TYPE, "gHotSpotVMStructEntryTypeNameOffset")                                                          \
+	X(STRUCT_NAME, "gHotSpotVMStructEntryFieldNameOffset")                                                         \
+	X(STRUCT_KIND, "gHotSpotVMStructEntryTypeStringOffset")                                                        \
+	X(STRUCT_OFFSET, "gHotSpotVMStructEntryOffsetOffset")                                                          \
+	X(STRUCT_ADDRESS, "gHotSpotVMStructEntryAddressOffset")                                                        \
+	X(TYPES, "gHotSpotVMTypes")                                                                                    \
+	X(TYPE_STRIDE, "gHotSpotVMTypeEntryArrayStride")                                                               \
+	X(TYPE_NAME, "gHotSpotVMTypeEntryTypeNameOffset")                                                              \
+	X(TYPE_BYTES, "gHotSpotVMTypeEntrySizeOffset")
+#define EXPORTED_ID(id, name) id,
+#define EXPORTED_NAME(id, name) name,
+
+enum exported { EXPORTED(EXPORTED_ID) NR_EXPORTED };
+static const char exports[NR_EXPORTED][48] = {EXPORTED(EXPORTED_NAME)};
 
 /* MADE: one thread makes the machine, which has no interpreter yet. What code that thread runs can be named. */
 enum state { UNKNOWN = CSINK_HOTSPOT_UNKNOWN, BUSY = CSINK_HOTSPOT_BUSY, MADE, READY, REFUSED };
