@@ -1,6 +1,7 @@
 #!/bin/sh
 # Frames of Java in HotSpot, of each version that is installed: every method, file and line as Throwable reports them, inlined
-# ones, too; calls in samples at any moment; names as HotSpot itself writes them for perf; --frames, reports, children.
+# ones, too; calls in samples at any moment; names as HotSpot itself writes them for perf; methods that are redefined; --frames,
+# reports, children.
 # JAVAS can name more directories of JDKs than those in /usr/lib/jvm.
 . "$(dirname "$0")/lib.sh"
 
@@ -54,9 +55,20 @@ names() { # TITLE OPTIONS... that let code stay where it was made
 	is "$?:$(grep -c '^[0-9]* frames compared' out)" 0:1 "$title: names are those of HotSpot's own map: $(head -n 1 out)"
 }
 
+redefined() { # TITLE
+	printf 'Premain-Class: Redefines\nCan-Redefine-Classes: true\n' >manifest
+	"$home/bin/jar" cfm agent.jar manifest -C classes Redefines.class
+	countersink -q -F 2000 -o redefined.pb.gz -- "$home/bin/java" -Xint -XX:+UseSerialGC -Xmx32m -javaagent:agent.jar -cp classes Redefines 5 \
+		>out 2>err </dev/null
+	is "$?:$(cat out err)" "0:done" "$1 that an agent redefines: output and status are as without countersink"
+	countersink export -f folded -e samples redefined.pb.gz | sed -n 's/.*Redefines\.call\([A-D]\);Changing\.\([a-d]\).* \([0-9]*\)$/\1 \2 \3/p' >calls
+	like "$(awk '{ nr[tolower($1) == $2] += $3 } END { print nr[1] + 0, "right,", nr[0] + 0, "wrong" }' calls)" '^[0-9]*[0-9][0-9] right, 0 wrong$' \
+		"$1 that an agent redefines: each has its own name"
+}
+
 while read -r home version; do
 	rm -rf classes
-	"$home/bin/javac" -d classes "$FRAMES/Truth.java" "$FRAMES/Work.java" "$FRAMES/Jobs.java" >out 2>&1 || cat out
+	"$home/bin/javac" -d classes "$FRAMES/Truth.java" "$FRAMES/Work.java" "$FRAMES/Jobs.java" "$FRAMES/Redefines.java" >out 2>&1 || cat out
 	truth "JDK $version" 60
 	truth "JDK $version, interpreted alone" 2 -Xint
 	truth "JDK $version, C1 alone" 30 -XX:TieredStopAtLevel=1
@@ -69,6 +81,7 @@ while read -r home version; do
 	names "JDK $version, C1 alone" -XX:TieredStopAtLevel=1
 	names "JDK $version, C2 alone" -XX:-TieredCompilation
 	names "JDK $version, all compilers" -XX:-ClassUnloading # with which no code is freed
+	redefined "JDK $version: methods"
 done <javas
 tail -n 1 javas >last # which compiled the classes that are there now
 read -r home version <last

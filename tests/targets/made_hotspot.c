@@ -8,7 +8,7 @@
  *
  * again: after half of that time a class is "unloaded", and another method is where the interpreted one was.
  * Macros: VERSION (default: 17); SHOWN_VERSION: what is exported as the version; MISSING: no compiled code has scopes;
- * COUNTS: 0: unloaded classes are not counted.
+ * COUNTS: 0: unloaded classes are not counted; REDEFINES: methods are replaced in a class that stays.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -26,6 +26,9 @@
 #endif
 #ifndef COUNTS
 #define COUNTS 1
+#endif
+#ifndef REDEFINES
+#define REDEFINES 0
 #endif
 
 enum {
@@ -67,6 +70,7 @@ enum {
 static struct {
 	uint64_t heaps, low, high, interpreter, call_return, counters;
 	int version;
+	char redefines;
 } vm;
 
 /* As HotSpot has it: a static variable's address, or a field's offset. */
@@ -94,6 +98,7 @@ static struct row rows[] = {
 	VARIABLE("AbstractInterpreter", "_code", "StubQueue*", vm.interpreter),
 	VARIABLE("StubRoutines", "_call_stub_return_address", "address", vm.call_return),
 	VARIABLE("PerfMemory", "_start", "char*", vm.counters),
+	VARIABLE("JvmtiExport", "_can_hotswap_or_post_breakpoint", "bool", vm.redefines),
 	FIELD(FIELDS_IN_CLASS ? "GenericGrowableArray" : "GrowableArrayBase", "_len", "int", 0),
 	FIELD("GrowableArray<int>", "_data", "int*", 8),
 	FIELD("CodeHeap", "_memory", "VirtualSpace", HEAP_MEMORY),
@@ -423,7 +428,7 @@ static void go_on(void)
 	work(until_ms / 2);
 	if (replaced) {
 		memcpy(replaced + 6, "other", 5);
-		if (nr_unloaded)
+		if (nr_unloaded && !REDEFINES)
 			++*(volatile int64_t *)nr_unloaded;
 	}
 	work(until_ms);
@@ -449,6 +454,7 @@ int main(int argc, char **argv)
 		replaced = *(char **)(pool + POOL_BYTES + 8);
 	}
 	vm.version = SHOWN_VERSION;
+	vm.redefines = REDEFINES;
 	nr_unloaded = COUNTS ? new_counters() : NULL;
 	new_heap();
 	add(new_stub(), NULL);

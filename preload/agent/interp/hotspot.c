@@ -357,7 +357,8 @@ struct native {
 /*
  * A method, and where its bytecodes are. NULL: it cannot be read. What a thread has seen holds until a class is
  * unloaded: no other method is made at the same address before. HotSpot counts unloaded classes; where it does not
- * (-XX:-UsePerfData), it holds for one walk, in which the frames keep their methods.
+ * (-XX:-UsePerfData), or classes may be redefined, which frees their former methods, it holds for one walk, in which
+ * the frames keep their methods.
  */
 static const struct csink_interp_seen *see(struct csink_interp_walk *walk, const struct csink_hotspot *vm,
 					   uint64_t method)
@@ -381,13 +382,19 @@ static const struct csink_interp_seen *see(struct csink_interp_walk *walk, const
 	return seen;
 }
 
+static bool may_redefine(const struct csink_hotspot *vm)
+{
+	return !vm->bytes[HOTSPOT_REDEFINES] ||
+	       __atomic_load_n((const uint8_t *)vm->at[HOTSPOT_REDEFINES], __ATOMIC_RELAXED);
+}
+
 /* Set until when what was seen holds. */
 static void set_epoch(struct csink_interp_walk *walk, const struct csink_hotspot *vm)
 {
 	uint64_t nr;
 
 	walk->room->epoch = walk->room->nr_walks;
-	if (vm->unloaded && csink_interp_load(walk, vm->unloaded, &nr))
+	if (vm->unloaded && !may_redefine(vm) && csink_interp_load(walk, vm->unloaded, &nr))
 		walk->room->epoch = csink_interp_mix(__atomic_load_n(&generation, __ATOMIC_RELAXED), nr) | 1UL << 63;
 }
 

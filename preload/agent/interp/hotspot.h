@@ -27,6 +27,7 @@
 	X(ARCHIVE_LOW, OPTIONAL, "MetaspaceObj", "_shared_metaspace_base") /* archived classes, which stay mapped */   \
 	X(ARCHIVE_HIGH, OPTIONAL, "MetaspaceObj", "_shared_metaspace_top")                                             \
 	X(COUNTERS, OPTIONAL, "PerfMemory", "_start") /* where the virtual machine counts what it does */              \
+	X(REDEFINES, OPTIONAL, "JvmtiExport", "_can_hotswap_or_post_breakpoint") /* an agent may change methods */     \
 	/* Fields. */                                                                                                  \
 	X(ARRAY_NR, NEEDED, "GrowableArrayBase", "_len")                                                               \
 	X(ARRAY_DATA, NEEDED, "GrowableArray<int>", "_data")                                                           \

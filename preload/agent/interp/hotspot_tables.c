@@ -33,7 +33,7 @@ enum {
 static const struct {
 	uint8_t field;
 	bool is_needed;
-	char type[24], name[26];
+	char type[24], name[32];
 } table[] = {CSINK_HOTSPOT_FIELDS(ROW) MOVED_FIELDS(ROW)};
 
 /* Of each pair, one must be there. */
