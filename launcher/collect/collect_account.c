@@ -366,7 +366,7 @@ void csink_collect_account(struct collector *c)
 	if (c->cpu_event < 0)
 		return;
 	for (uint32_t i = 0; i < c->nr_images; i++) {
-		if (c->images[i].is_outside && !outside->is_attached) {
+		if (c->images[i].is_outside && !(outside && outside->is_attached)) {
 			place_outside(c, &c->images[i]);
 			continue;
 		}

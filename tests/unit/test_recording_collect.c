@@ -653,6 +653,28 @@ static void test_outside(void)
 	end_directory();
 }
 
+/* A run directory whose launcher has been killed. */
+static void test_outside_left(void)
+{
+	uint64_t weight = 20 * MS;
+	struct csink_rec_thread *thread;
+	struct csink_profile *p;
+	struct record r;
+
+	new_directory();
+	r = outside_record(200, 1000, weight);
+	thread = record_thread(&r, 200, "still");
+	thread->nr_samples = 10;
+	record_row(&r, thread, NULL, 0x401008, 10, &weight);
+	record_write(&r, directory, "200.0.rec");
+	free(r.bytes);
+	p = collect(NULL);
+	is_num(sum(p, "task-clock", NULL, NULL), 20 * MS,
+	       "samples from outside, of which the launcher has written no more: they are the profile");
+	csink_profile_free(p);
+	end_directory();
+}
+
 int main(void)
 {
 	test_one();
@@ -660,6 +682,7 @@ int main(void)
 	test_files();
 	test_long_tables();
 	test_outside();
+	test_outside_left();
 	test_tree();
 	test_nothing_injected();
 	test_events();
