@@ -13,6 +13,7 @@
 #define MAX_SAVED 16          /* words that the path has written */
 #define NR_MET 8192
 #define MAX_UP_TO_RETURN 400 /* instructions of a callee, up to its first return */
+#define MAX_OF_CALLEES 6000  /* of all callees on the way from one address: hardly any pops what it was given */
 #define MAX_POPPED 16
 #define MAX_BEFORE 2048 /* bytes before an address in which its function may begin */
 #define MAX_STARTS 32
@@ -40,7 +41,8 @@ static struct finder {
 	const struct csink_attach_object *object;
 	bool is_32;
 	int32_t word;
-	uint32_t left;   /* instructions */
+	uint32_t left; /* instructions */
+	uint32_t left_of_callees;
 	uint64_t target; /* the path ends there; 0: at returns */
 	bool is_found;   /* target was reached by `at` */
 	struct path at, pending[MAX_PENDING];
@@ -241,13 +243,14 @@ static void take_move(struct path *p, const struct csink_x86_insn *insn, bool to
 /*
  * How many bytes a function of 32-bit code takes from the stack when it returns: what it was given for its result. Its
  * first return says it; 0 where none is found.
+ * @left  instructions that may be looked at.
  */
-static int32_t popped_by(const struct csink_attach_object *object, uint64_t pc)
+static int32_t popped_by(const struct csink_attach_object *object, uint64_t pc, uint32_t *left)
 {
 	uint8_t code[CSINK_X86_MAX_BYTES];
 	struct csink_x86_insn insn;
 
-	for (uint32_t i = 0; i < MAX_UP_TO_RETURN; i++, pc += insn.bytes) {
+	for (uint32_t i = 0; i < MAX_UP_TO_RETURN && *left; i++, --*left, pc += insn.bytes) {
 		size_t bytes = csink_object_code_read(object, pc, code, sizeof(code));
 
 		if (!csink_x86_decode(code, bytes, !object->is_32, &insn))
@@ -261,10 +264,11 @@ static int32_t popped_by(const struct csink_attach_object *object, uint64_t pc)
 /* What the callee took that has just returned to an address. */
 static int32_t popped_before(const struct csink_attach_object *object, uint64_t pc)
 {
+	uint32_t left = MAX_UP_TO_RETURN;
 	uint64_t target;
 
 	return object->is_32 && csink_code_call_before(object, pc, &target) == CSINK_CODE_DIRECT
-		       ? popped_by(object, target)
+		       ? popped_by(object, target, &left)
 		       : 0;
 }
 
@@ -345,7 +349,8 @@ static bool take_call(struct path *p, const struct csink_x86_insn *insn)
 	}
 	forget(p, finder.is_32 ? CALLER_SAVED_32 : CALLER_SAVED_64);
 	if (is_direct && finder.is_32)
-		p->reg[SP] = add(p->reg[SP], popped_by(finder.object, p->pc + (uint64_t)insn->imm));
+		p->reg[SP] =
+			add(p->reg[SP], popped_by(finder.object, p->pc + (uint64_t)insn->imm, &finder.left_of_callees));
 	return p->pc == finder.target || !begins_function(p->pc);
 }
 
@@ -547,6 +552,7 @@ static void start(const struct csink_attach_object *object, uint64_t pc, uint64_
 	finder.is_32 = object->is_32;
 	finder.word = object->is_32 ? 4 : 8;
 	finder.left = MAX_INSTRUCTIONS;
+	finder.left_of_callees = MAX_OF_CALLEES;
 	finder.target = target;
 	finder.is_found = finder.halts = false;
 	finder.round++;
