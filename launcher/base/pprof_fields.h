@@ -55,6 +55,7 @@ enum function_field {
 	FUNCTION_SYSTEM_NAME = 3,
 	FUNCTION_FILE = 4,
 	FUNCTION_START_LINE = 5,
+	FUNCTION_LANGUAGE = 15, /* a string; our own: other readers pass over it */
 };
 
 /** Parse a profile that is not compressed: as csink_pprof_parse. */

@@ -138,31 +138,77 @@ static int64_t line_by_hotspot(struct reader r, uint32_t excluded, uint32_t posi
 	return found;
 }
 
-static int64_t line_by_table(const struct csink_rec_code *code, int64_t first, uint32_t position)
+static int64_t line_by_hotspot_11(struct reader r, int64_t first, uint32_t position)
 {
-	const uint8_t *table = (const uint8_t *)code->text + code->nr_names;
-	struct reader r = {table, table + code->nr_table};
+	(void)first;
+	return line_by_hotspot(r, 0, position);
+}
 
-	if (code->head.aux == CSINK_CODE_HOTSPOT || code->head.aux == CSINK_CODE_HOTSPOT_20)
-		return line_by_hotspot(r, code->head.aux == CSINK_CODE_HOTSPOT_20, position);
-	if (code->head.aux == CSINK_CODE_PYTHON_LNOTAB)
-		return line_by_lnotab(r, first, position);
-	return code->head.aux == CSINK_CODE_PYTHON_LINES ? line_by_ranges(r, first, position)
-							 : line_by_locations(r, first, position);
+/* No byte of a number is 0. */
+static int64_t line_by_hotspot_20(struct reader r, int64_t first, uint32_t position)
+{
+	(void)first;
+	return line_by_hotspot(r, 1, position);
+}
+
+/* The position is the line. */
+static int64_t line_itself(struct reader r, int64_t first, uint32_t position)
+{
+	(void)r;
+	(void)first;
+	return position;
+}
+
+/* What is known of each kind of function. */
+static const struct kind {
+	const char *language;
+	/* NULL: the line is found elsewhere, by v8_positions.c. */
+	int64_t (*line)(struct reader table, int64_t first, uint32_t position);
+	bool has_table;     /* without one, and before a function begins, the line is its first one */
+	bool has_all_lines; /* the table has all there is: the recording has no first line */
+} kinds[] = {
+	[CSINK_CODE_PYTHON_LNOTAB] = {"Python", line_by_lnotab, .has_table = true},
+	[CSINK_CODE_PYTHON_LINES] = {"Python", line_by_ranges, .has_table = true},
+	[CSINK_CODE_PYTHON_LOCATIONS] = {"Python", line_by_locations, .has_table = true},
+	[CSINK_CODE_PHP] = {"PHP", line_itself},
+	[CSINK_CODE_PERL] = {"Perl", line_itself},
+	[CSINK_CODE_RUBY] = {"Ruby", line_itself},
+	[CSINK_CODE_V8] = {"JavaScript"},
+	[CSINK_CODE_HOTSPOT] = {"Java", line_by_hotspot_11, .has_all_lines = true},
+	[CSINK_CODE_HOTSPOT_20] = {"Java", line_by_hotspot_20, .has_all_lines = true},
+};
+_Static_assert(CSINK_ARRAY_SIZE(kinds) == CSINK_NR_CODE_KINDS, "each kind of function has its row");
+
+/* Of a recording that may have been damaged, or made by a later version. */
+static const struct kind *kind_of(const struct csink_rec_code *code)
+{
+	static const struct kind unknown;
+
+	return code->head.aux < CSINK_NR_CODE_KINDS ? &kinds[code->head.aux] : &unknown;
+}
+
+const char *csink_code_language(const struct csink_rec_code *code)
+{
+	return kind_of(code)->language;
+}
+
+bool csink_code_has_no_first_line(const struct csink_rec_code *code)
+{
+	return kind_of(code)->has_all_lines;
 }
 
 int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position)
 {
+	const struct kind *kind = kind_of(code);
+	const uint8_t *table = (const uint8_t *)code->text + code->nr_names;
+	const struct reader reader = {table, table + code->nr_table};
 	int64_t line = (int32_t)code->first_line;
+	bool is_first = kind->has_table && (position == CSINK_CODE_NOT_BEGUN || !code->nr_table);
 
-	if (code->head.aux == CSINK_CODE_HOTSPOT || code->head.aux == CSINK_CODE_HOTSPOT_20)
-		line = code->nr_table ? line_by_table(code, 0, position) : 0;
-	else if (code->head.aux >= CSINK_CODE_PHP)
-		line = position;
-	else if (position != CSINK_CODE_NOT_BEGUN && code->nr_table)
-		line = line_by_table(code, line, position);
-	else if (position != CSINK_CODE_NOT_BEGUN && code->lacks_table)
+	if (!kind->line || (is_first && position != CSINK_CODE_NOT_BEGUN && code->lacks_table))
 		line = 0;
+	else if (!is_first)
+		line = kind->line(reader, line, position);
 	/* Evaluated code can have any first line, and negative lines: these are not known. */
 	return line > 0 && line <= INT32_MAX ? line : 0;
 }

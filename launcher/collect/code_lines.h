@@ -2,6 +2,7 @@
 #ifndef CSINK_CODE_LINES_H
 #define CSINK_CODE_LINES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "include/internal/recording_format.h"
@@ -13,5 +14,11 @@
  * Context: any.
  */
 int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position);
+
+/** The language of a function; NULL: none that is known. Context: any. */
+const char *csink_code_language(const struct csink_rec_code *code);
+
+/** Has the recording no first line of a function, but its table? Context: any. */
+bool csink_code_has_no_first_line(const struct csink_rec_code *code);
 
 #endif

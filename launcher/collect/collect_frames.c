@@ -293,13 +293,14 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 		return NOT_SHOWN;
 	function.name = function.system_name = csink_profile_str(p, code->text);
 	function.file = script_file(f, code);
+	function.language = csink_profile_str(p, csink_code_language(code));
 	function.start_line = code->first_line <= INT32_MAX ? code->first_line : 0;
 	if (code->head.aux != CSINK_CODE_V8)
 		line.line = table_line(f, code, (uint32_t)frame);
 	else if (!place_script(f, code, (uint32_t)frame, &function, &line.line))
 		return 0;
 	/* The table of a method has no first line of its own: it is the one that its code begins with. */
-	if (code->head.aux == CSINK_CODE_HOTSPOT || code->head.aux == CSINK_CODE_HOTSPOT_20)
+	if (csink_code_has_no_first_line(code))
 		function.start_line = table_line(f, code, 0);
 	line.function = csink_profile_function_add(p, &function);
 	return line_location(f->c, source_mapping(f->c, function.file), &line);

@@ -68,6 +68,7 @@ static uint32_t frame_of(struct csink_calltree *tree, const struct csink_row_key
 			.name = csink_profile_text(tree->strings, name),
 			.module = csink_profile_text(tree->strings, module),
 			.file = key->is_interpreted ? csink_profile_text(tree->strings, module) : "",
+			.language = "",
 			.is_inlined = true,
 			.is_interpreted = key->is_interpreted};
 	}
@@ -90,6 +91,9 @@ static void set_place(struct adding *a, struct csink_frame *frame, uint32_t func
 {
 	const struct csink_profile_function *f = &a->p->functions[function];
 
+	if (f->language)
+		frame->language =
+			csink_profile_text(a->tree->strings, string_of(a->tree, csink_profile_text(a->p, f->language)));
 	if (frame->is_interpreted)
 		frame->start_line = a->interpreted->all[a->interpreted->of[a->side][function] - 1].line;
 	if (*frame->file)

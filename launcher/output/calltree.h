@@ -15,13 +15,14 @@
 #include "launcher/profile/tree.h"
 
 struct csink_frame {
-	const char *name;    /* with parameters, if there are overloads of the name; with its line; "[no symbol]" */
-	const char *module;  /* path; "": none */
-	const char *file;    /* of the source; "": not known */
-	int64_t start_line;  /* 0: not known */
-	bool is_pseudo;      /* no function: CPU time that was accounted and not sampled */
-	bool is_inlined;     /* seen only inlined into others */
-	bool is_interpreted; /* the module is its source file */
+	const char *name;     /* with parameters, if there are overloads of the name; with its line; "[no symbol]" */
+	const char *module;   /* path; "": none */
+	const char *file;     /* of the source; "": not known */
+	const char *language; /* "Python"; "": native code, or not known */
+	int64_t start_line;   /* 0: not known */
+	bool is_pseudo;       /* no function: CPU time that was accounted and not sampled */
+	bool is_inlined;      /* seen only inlined into others */
+	bool is_interpreted;  /* the module is its source file */
 };
 
 struct csink_calltree {

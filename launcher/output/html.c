@@ -226,6 +226,7 @@ static int put_frames(struct data *d)
 		put_text(d, i ? "," : "", frame[i].name);
 	PUT_LIST(d, "],\"module\"", 0, nr, csink_profile_str(texts, frame[i].module));
 	PUT_LIST(d, ",\"file\"", 0, nr, csink_profile_str(texts, frame[i].file));
+	PUT_LIST(d, ",\"language\"", 0, nr, csink_profile_str(texts, frame[i].language));
 	PUT_LIST(d, ",\"line\"", 0, nr, frame[i].start_line);
 	PUT_LIST(d, ",\"flags\"", 0, nr, frame[i].is_pseudo | frame[i].is_inlined << 1 | frame[i].is_interpreted << 2);
 	fputs("},\n\"texts\":[", d->out);

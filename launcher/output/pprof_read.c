@@ -125,13 +125,14 @@ static int add_mapping(struct reader *r, const struct csink_field *message)
 
 static int add_function(struct reader *r, const struct csink_field *message)
 {
-	uint64_t got[FUNCTION_START_LINE + 1] = {0};
+	uint64_t got[FUNCTION_LANGUAGE + 1] = {0};
 	int err = read_numbers(message, got, CSINK_ARRAY_SIZE(got));
 	struct csink_profile_function function = {.start_line = (int64_t)got[FUNCTION_START_LINE]};
 
 	if (err || !got[FUNCTION_ID] || !take_string(r, got[FUNCTION_NAME], &function.name) ||
 	    !take_string(r, got[FUNCTION_SYSTEM_NAME], &function.system_name) ||
-	    !take_string(r, got[FUNCTION_FILE], &function.file))
+	    !take_string(r, got[FUNCTION_FILE], &function.file) ||
+	    !take_string(r, got[FUNCTION_LANGUAGE], &function.language))
 		return fail(r, -EBADMSG, "a damaged function");
 	return csink_ids_add(&r->functions, got[FUNCTION_ID], csink_profile_function_add(r->p, &function));
 }

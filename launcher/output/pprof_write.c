@@ -213,7 +213,7 @@ static void put_function(struct buffer *b, const struct csink_profile *p, uint32
 
 	PUT_NUMBERS(b, PROFILE_FUNCTION, [FUNCTION_ID] = id, [FUNCTION_NAME] = function->name,
 		    [FUNCTION_SYSTEM_NAME] = function->system_name, [FUNCTION_FILE] = function->file,
-		    [FUNCTION_START_LINE] = function->start_line);
+		    [FUNCTION_START_LINE] = function->start_line, [FUNCTION_LANGUAGE] = function->language);
 }
 
 static void put_profile(struct buffer *b, const struct csink_profile *p)

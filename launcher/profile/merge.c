@@ -121,6 +121,7 @@ static uint32_t function_of(struct adding *a, uint32_t id)
 	function.name = string_of(a, function.name);
 	function.system_name = string_of(a, function.system_name);
 	function.file = string_of(a, function.file);
+	function.language = string_of(a, function.language);
 	return a->functions[id] = csink_profile_function_add(a->m->sum, &function);
 }
 

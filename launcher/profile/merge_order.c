@@ -53,7 +53,8 @@ static int compare_functions(const void *a, const void *b, void *context)
 	int order = CSINK_COMPARE(string[left->name], string[right->name])
 			    ?: CSINK_COMPARE(string[left->system_name], string[right->system_name]);
 
-	order = order ?: CSINK_COMPARE(string[left->file], string[right->file]);
+	order = order ?: CSINK_COMPARE(string[left->file], string[right->file])
+			 ?: CSINK_COMPARE(string[left->language], string[right->language]);
 	return order ?: CSINK_COMPARE(left->start_line, right->start_line);
 }
 

@@ -39,8 +39,8 @@ struct csink_profile_function {
 	csink_str_t name;        /* for people: demangled */
 	csink_str_t system_name; /* as the symbol table has it */
 	csink_str_t file;
-	uint32_t reserved;  /* keep 0: functions are compared as bytes */
-	int64_t start_line; /* 0 unknown */
+	csink_str_t language; /* "Python": what has read its frame knows it; none: native code, or not known */
+	int64_t start_line;   /* 0 unknown */
 };
 
 /* One function at a location. */

@@ -95,6 +95,7 @@ static uint32_t make_function(struct csink_profile *p, const struct csink_go_fra
 
 	function.name = function.system_name = csink_profile_str(p, frame->name ? frame->name : "[no name]");
 	function.file = csink_profile_str(p, frame->file);
+	function.language = csink_profile_str(p, "Go");
 	return csink_profile_function_add(p, &function);
 }
 

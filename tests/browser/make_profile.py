@@ -25,6 +25,7 @@ class Profile:
         self.functions = {}
         self.modules = {}
         self.files = {}
+        self.languages = {}
         self.head = b''.join(field(1, field(1, self.text(n)) + field(2, self.text(u))) for n, u in types)
         self.tail = field(14, self.text(default or types[-1][0]))
         self.samples = []
@@ -36,11 +37,13 @@ class Profile:
     def module(self, path):
         return self.modules.setdefault(path, len(self.modules) + 1)
 
-    def function(self, name, module='/usr/bin/made', file=None):
-        """name: None for code that nobody has a name for."""
+    def function(self, name, module='/usr/bin/made', file=None, language=None):
+        """name: None for code that has no name."""
         key = (name and self.text(name), self.module(module))
         if file:
             self.files[key] = self.text(file)
+        if language:
+            self.languages[key] = self.text(language)
         return self.functions.setdefault(key, len(self.functions) + 1)
 
     def sample(self, stack, values, **labels):
@@ -60,7 +63,8 @@ class Profile:
             line = field(4, field(1, nr)) if name else b''
             parts.append(field(4, field(1, nr) + field(2, module) + field(3, 0x1000 * nr) + line))
             if name:
-                parts.append(field(5, field(1, nr) + field(2, name) + field(3, name) + field(4, self.files.get((name, module), 0))))
+                parts.append(field(5, field(1, nr) + field(2, name) + field(3, name) + field(4, self.files.get((name, module), 0)) +
+                                   field(15, self.languages.get((name, module), 0))))
         for path_of, nr in self.modules.items():
             parts.append(field(3, field(1, nr) + field(2, 0x1000) + field(3, 1 << 40) + field(5, self.text(path_of))))
         parts.append(self.tail)

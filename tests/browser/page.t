@@ -3,6 +3,7 @@
 # asserted is the page's state; pictures of it are kept in $BUILD/browser, for eyes.
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -359,29 +360,66 @@ def test_diff(browser):
     no_complaints(page, 'diff')
 
 
+LANGUAGES = '''(() => { const {app} = countersink, out = {};
+        for (let i = 0; i < app.model.nrFrames; i++) out[app.model.frames.name[i]] = (app.colors.language(i) || {}).name;
+        return out; })()'''
+
+
 def test_languages(browser):
     profile = Profile([('samples', 'count'), ('task-clock', 'nanoseconds')])
-    stack = [profile.function(n, '/srv/' + n, '/srv/' + n) for n in ('a.py', 'b.py', 'c.pl', 'd.php', 'e.rb', 'f')]
-    others = {'kernel': '<internal:kernel>', 'require': '<internal:/usr/lib/kernel_require.rb>', 'usort': '[internal function]',
-              'evaluated': '(eval 12)', 'made': "g.php(3) : eval()'d code", '_find': '<frozen importlib._bootstrap>'}
-    stack += [profile.function(name, file, file) for name, file in others.items()]
+    files = {'Python': '/srv/tool', 'PHP': '/srv/page.inc', 'Perl': '/srv/daemon.py', 'Ruby': '/srv/Rakefile', 'JavaScript': '[eval]',
+             'Java': 'Main.java', 'Erlang': '/srv/later.erl', 'other.py': '/srv/other.py'}
+    stack = [profile.function(name, file, file, None if name == 'other.py' else name) for name, file in files.items()]
+    stack.append(profile.function('Go', '/srv/server', '/srv/main.go', 'Go'))
     profile.sample([profile.function('PyNumber_Add', '/usr/bin/python3.11', 'Objects/abstract.c')] + stack, [1, 1000000], pid=1)
     profile.write(path('languages.pb.gz'))
     page = Page(browser)
     page.scheme('light')
     page.open(export('languages.pb.gz', 'languages.html'), READY)
-    languages = page.run('''(() => { const {app} = countersink, out = {};
-        for (let i = 0; i < app.model.nrFrames; i++) out[app.model.frames.name[i]] = app.colors.language(i).name;
-        return out; })()''')
-    tap.same(languages, {'a.py': 'Python', 'b.py': 'Python', 'c.pl': 'Perl', 'd.php': 'PHP', 'e.rb': 'Ruby', 'f': 'other scripts',
-                         'kernel': 'Ruby', 'require': 'Ruby', 'usort': 'PHP', 'evaluated': 'Perl', 'made': 'PHP', '_find': 'Python',
-                         'PyNumber_Add': 'native code'}, 'a function has the language of its source file')
+    languages = page.run(LANGUAGES)
+    tap.same(languages, {**{name: name for name in files}, 'Go': 'Go', 'Erlang': 'other scripts', 'other.py': 'other scripts',
+                         'PyNumber_Add': 'native code'}, 'a function has the language of the profile, whatever its file is called')
+    hues = page.run('[...new Set(countersink.app.model.frames.name.map((_, i) => countersink.app.colors.language(i).hue))].length')
+    tap.same(hues, 9, 'each language has its colour')
     gaps = page.run('''(() => { const {app} = countersink, gap = (name) => {
             const c = app.colors.frame(app.model.frames.name.indexOf(name)); return Math.max(...c) - Math.min(...c); };
-        return [gap('PyNumber_Add'), gap('a.py'), gap('c.pl')]; })()''')
+        return [gap('PyNumber_Add'), gap('Python'), gap('Perl')]; })()''')
     tap.ok(gaps[0] < 30 < min(gaps[1:]), 'native code is nearly grey beside interpreted functions', gaps)
     page.shot(SHOTS + '/languages.png')
     no_complaints(page, 'languages')
+
+
+def test_programs(browser):
+    """Programs that run; the scripts' names have no ending of their language."""
+    programs = {
+        'Python': ('python3', 'tool', 'def work(n):\n    return sum(i * i % 7 for i in range(n))\nwork(3000000)\n'),
+        'Perl': ('perl', 'daemon', 'sub work { my $s = 0; $s += $_ * $_ % 7 for 1 .. $_[0] } work(3_000_000);\n'),
+        'PHP': ('php', 'page.inc', '<?php function work($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s += $i * $i % 7; } work(20000000);\n'),
+        'Ruby': ('ruby', 'Rakefile', 'def work(n)\n  i = 0\n  i += 1 while i < n\nend\nwork(30_000_000)\n'),
+        'JavaScript': ('node', 'served', 'function work(n) { let s = 0; for (let i = 0; i < n; i++) s = (s + i * i) % 7; } work(1e8);\n'),
+        'Java': ('java', 'Work.java', 'class Work { static int s; static void work(int n) { for (int i = 0; i < n; i++) s += i * s % 7; }\n'
+                 'public static void main(String[] a) { for (int i = 0; i < 300; i++) work(1000000); } }\n'),
+        'Go': ('go', 'work.go', 'package main\nvar s int\n//go:noinline\nfunc work(n int) { for i := 0; i < n; i++ { s += i * s % 7 } }\n'
+               'func main() { work(200000000) }\n'),
+    }
+    for language, (command, name, source) in programs.items():
+        if not shutil.which(command):
+            tap.ok(True, '%s: a recorded program has its language # SKIP %s is not installed' % (language, command))
+            continue
+        with open(path(name), 'w') as file:
+            file.write(source)
+        run = [command, path(name)]
+        if language == 'Go':
+            subprocess.run(['go', 'build', '-o', path('server'), path(name)], check=True,
+                           env={**os.environ, 'GO111MODULE': 'off', 'GOCACHE': path('cache')})
+            run = ['--outside=auto', path('server')] # it is static
+        subprocess.run([COUNTERSINK, '-q', '-F', '2000', '-o', path('program.html'), *run], check=True)
+        page = Page(browser)
+        page.open('file://' + path('program.html'), READY)
+        languages = page.run(LANGUAGES)
+        work = {'Perl': 'main::work', 'Java': 'Work.work', 'Go': 'main.work'}.get(language, 'work')
+        tap.same(languages.get(work), language,
+                 '%s: a recorded program has its language' % language)
 
 
 def test_hostile(browser):
@@ -450,6 +488,7 @@ try:
     test_looks(page)
     test_diff(browser)
     test_languages(browser)
+    test_programs(browser)
     test_hostile(browser)
     test_large(browser)
 finally:

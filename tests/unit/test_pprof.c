@@ -33,6 +33,7 @@ static struct csink_profile *sample_profile(void)
 	inner.system_name = csink_profile_str(p, "_ZN2ns5innerEv");
 	inner.file = csink_profile_str(p, "/src/inner.cc");
 	inner.start_line = 5;
+	inner.language = csink_profile_str(p, "Java");
 	lines[0].function = csink_profile_function_add(p, &inner);
 	lines[1].function = csink_profile_function_add(p, &outer);
 	csink_profile_mapping_add(p, &mapping);
@@ -70,6 +71,7 @@ static void same_profile(const struct csink_profile *a, const struct csink_profi
 	is_str(csink_profile_text(b, function->system_name), "_ZN2ns5innerEv", "pprof: a mangled name is read back");
 	is_str(csink_profile_text(b, function->file), "/src/inner.cc", "pprof: a function's file is read back");
 	is_num(function->start_line, 5, "pprof: a function's start line is read back");
+	is_str(csink_profile_text(b, function->language), "Java", "pprof: a function's language is read back");
 	is_num(b->lines[location->first_line].line, 7, "pprof: a line is read back");
 	is_str(csink_profile_text(b, b->mappings[1].build_id), "abcdef0123", "pprof: a build-id is read back");
 	is_num(b->mappings[1].offset, 0x40, "pprof: a mapping's offset is read back");

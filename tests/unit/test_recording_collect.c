@@ -241,6 +241,45 @@ static void test_files(void)
 	end_directory();
 }
 
+static void test_languages(void)
+{
+	static const char *const languages[] = {
+		[CSINK_CODE_PYTHON_LNOTAB] = "Python",
+		[CSINK_CODE_PYTHON_LINES] = "Python",
+		[CSINK_CODE_PYTHON_LOCATIONS] = "Python",
+		[CSINK_CODE_PHP] = "PHP",
+		[CSINK_CODE_PERL] = "Perl",
+		[CSINK_CODE_RUBY] = "Ruby",
+		[CSINK_CODE_V8] = "JavaScript",
+		[CSINK_CODE_HOTSPOT] = "Java",
+		[CSINK_CODE_HOTSPOT_20] = "Java",
+		[CSINK_NR_CODE_KINDS] = "",
+	};
+	uint64_t weight = MS;
+
+	for (uint16_t kind = 0; kind <= CSINK_NR_CODE_KINDS; kind++) {
+		struct record r = record_new(8);
+		struct csink_rec_code *code = record_code(&r, kind, "function", "/no/ending", NULL, 0);
+		struct csink_rec_thread *thread = record_thread(&r, 100, "prog");
+		struct csink_profile *p;
+		const char *got = "none";
+
+		new_directory();
+		r.header->cpu_end_ns = MS;
+		record_row(&r, thread, NULL, record_code_frame(&r, code, 3), 1, &weight);
+		record_write(&r, directory, "100.0.rec");
+		p = collect(NULL);
+		for (uint32_t i = 1; i < p->nr_functions; i++) {
+			if (!strcmp(csink_profile_text(p, p->functions[i].name), "function"))
+				got = csink_profile_text(p, p->functions[i].language);
+		}
+		ok(!strcmp(got, languages[kind]), "a function of kind %d has its language: '%s'", kind, got);
+		csink_profile_free(p);
+		free(r.bytes);
+		end_directory();
+	}
+}
+
 /* Samples at very many positions of a function with a long line table. */
 static void test_long_tables(void)
 {
@@ -680,6 +719,7 @@ int main(void)
 	test_one();
 	test_hidden_leaf();
 	test_files();
+	test_languages();
 	test_long_tables();
 	test_outside();
 	test_outside_left();

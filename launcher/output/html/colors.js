@@ -2,14 +2,9 @@
 // profile has functions of interpreters: their own code is nearly grey then. What matters is also shown in another way: pseudo-frames are hatched, inlined ones dashed, matches outlined, changes carry arrows and signs.
 
 const HUES = [24, 205, 140, 45, 265, 180, 330, 95, 225, 5, 160, 290];
+// The language of a frame is recorded, whatever its file is called.
+const LANGUAGES = {Python: 205, PHP: 265, Perl: 180, Ruby: 340, JavaScript: 45, Java: 5, Go: 140};
 const NATIVE = {name: 'native code', hue: 24, saturation: 0.18};
-const LANGUAGES = [
-	{name: 'PHP', hue: 265, saturation: 1, files: /\.(php|phtml|inc)(\(\d+\) : eval\(\)'d code)?$|^\[internal function\]$/},
-	{name: 'Perl', hue: 180, saturation: 1, files: /\.(pl|pm|t)$|^\(eval \d+\)$/},
-	{name: 'Ruby', hue: 340, saturation: 1, files: /\.(rb|rake|gemspec)>?$|^<internal:/},
-	{name: 'JavaScript', hue: 45, saturation: 1, files: /\.([cm]?[jt]s|[jt]sx)$|^node:|^evalmachine\.|^\[(eval|builtin)\]$/},
-	{name: 'Python', hue: 205, saturation: 1, files: /\.pyw?$|^<.*>$/},
-];
 const OTHER = {name: 'other scripts', hue: 95, saturation: 1};
 
 function hashText(text) {
@@ -58,13 +53,14 @@ class Colors {
 		});
 	}
 
-	// The language of a frame, where the profile has several; a script without an ending has no known one.
+	// The language of a frame, where the profile has any; of an older profile, or a later one's language, it is not known.
 	language(frame) {
-		if (!this.model.hasInterpreted)
+		const name = this.model.languageOf(frame);
+		if (!this.model.hasLanguages)
 			return null;
-		if (!this.model.isInterpreted(frame))
-			return NATIVE;
-		return LANGUAGES.find((language) => language.files.test(this.model.moduleOf(frame))) || OTHER;
+		if (Object.hasOwn(LANGUAGES, name))
+			return {name, hue: LANGUAGES[name], saturation: 1};
+		return name || this.model.isInterpreted(frame) ? OTHER : NATIVE;
 	}
 
 	setTheme(theme) {

@@ -57,7 +57,8 @@ function readModel(text) {
 		isPseudo: (frame) => (data.frames.flags[frame] & 1) !== 0,
 		isInlined: (frame) => (data.frames.flags[frame] & 2) !== 0,
 		isInterpreted: (frame) => (data.frames.flags[frame] & 4) !== 0,
-		hasInterpreted: data.frames.flags.some((flags) => flags & 4),
+		languageOf: (frame) => data.texts[data.frames.language[frame]],
+		hasLanguages: data.frames.language.some((language) => language),
 	};
 }
 

@@ -143,6 +143,6 @@ function fillHelp(dialog, model) {
 		make('p', {}, 'Each box is a function; its width is what it and all that it calls cost. What touches it on one side called it, on ' +
 			'the other it calls. A click zooms. ' + (model.isDiff
 			? 'Orange with ▲ grew, blue with ▼ shrank, grey did not change.'
-			: `A colour stands for a ${model.hasInterpreted ? 'language, grey for native code' : 'module'}; hatched boxes are time that was accounted but not sampled; a dashed outline is an inlined function.`)),
+			: `A colour stands for a ${model.hasLanguages ? 'language, grey for native code' : 'module'}; hatched boxes are time that was accounted but not sampled; a dashed outline is an inlined function.`)),
 		make('dl', {class: 'keys'}, ...KEYS.flatMap(([key, what]) => [make('dt', {}, key), make('dd', {}, what)])));
 }
