@@ -34,14 +34,16 @@ static const char *find_script(const struct joining *j, int side)
 	return best ? best->file : NULL;
 }
 
-/* A function of both sides becomes the entry of the new side. */
+/* A function of both sides becomes the entry of the new side; before that, one whose line is known. */
 static void fill_to(struct joining *j)
 {
 	for (uint32_t f = 0; f < j->functions->nr; f++)
 		j->to[f] = f;
-	for (int side = CSINK_GATE_OLD; side <= CSINK_GATE_NEW; side++) {
+	for (int way = 0; way < 4; way++) {
+		int side = way & 1 ? CSINK_GATE_NEW : CSINK_GATE_OLD;
+
 		for (uint32_t i = 0; i < j->nr; i++) {
-			if (j->places[i].side == side)
+			if (j->places[i].side == side && (j->places[i].line > 0) == way >> 1)
 				j->to[j->of_place[j->same[i]]] = j->of_place[i];
 		}
 	}

@@ -106,7 +106,9 @@ static int number_names(struct csink_interpreted *found)
 	return csink_profile_error(found->names);
 }
 
-/* Each class of places becomes a function; the last of its places, which is the latest version's, describes it. */
+/* Each class of places becomes a function; the last of its places that has a line, which is the
+ * latest version's, describes it.
+ */
 static int make_functions(struct building *b)
 {
 	struct csink_interpreted *found = b->found;
@@ -121,6 +123,8 @@ static int make_functions(struct building *b)
 
 		if (!*of)
 			*of = ++found->nr;
+		else if (b->places[i].line <= 0)
+			continue; /* what describes it may have a line */
 		found->all[*of - 1] = (struct csink_interpreted_function){
 			.name = csink_profile_str(found->names, b->places[i].name),
 			.path = csink_profile_str(found->names, b->places[b->file[i]].path),

@@ -307,6 +307,33 @@ static int64_t line_of(const struct csink_place *place)
 	return place->line > 0 && place->line < MAX_LINE ? place->line : 0;
 }
 
+/* The number of places from the i-th on that have the name of the i-th. */
+static uint32_t same_names(const struct match *m, const struct list *list, uint32_t i)
+{
+	uint32_t k = i + 1;
+
+	while (k < list->nr && !strcmp(m->places[list->items[k].place].name, m->places[list->items[i].place].name))
+		k++;
+	return k - i;
+}
+
+/* A place without a line is the only other one of its name: a profile may lack lines of some of its processes. */
+static void join_unknown(struct match *m, struct list *list)
+{
+	uint32_t nr = 0, nr_same;
+
+	for (uint32_t i = 0; i < list->nr; i += nr_same) {
+		uint32_t from = i;
+
+		nr_same = same_names(m, list, i);
+		if (nr_same == 2 && !list->items[i].line && list->items[i + 1].line)
+			join(m, list->items[from++].place, list->items[i + 1].place);
+		for (; from < i + nr_same; from++)
+			list->items[nr++] = list->items[from];
+	}
+	list->nr = nr;
+}
+
 static void fill_list(struct match *m, const struct file *file, int side, struct list *list)
 {
 	for (uint32_t i = file->first; i < file->first + file->nr; i++) {
@@ -320,6 +347,7 @@ static void fill_list(struct match *m, const struct file *file, int side, struct
 		else
 			list->items[list->nr++] = (struct item){m->order[i], line_of(place)};
 	}
+	join_unknown(m, list);
 }
 
 /* Where a line of the old version is expected in the new one: moved as the last move before it, or else the first. */
@@ -372,16 +400,6 @@ static int match_name(struct match *m, const struct item *old, uint32_t nr_old, 
 	for (uint32_t i = 0; i < nr_new; i++)
 		join(m, old[0].place, new[i].place);
 	return 0;
-}
-
-/* The number of places from the i-th on that have the name of the i-th. */
-static uint32_t same_names(const struct match *m, const struct list *list, uint32_t i)
-{
-	uint32_t k = i + 1;
-
-	while (k < list->nr && !strcmp(m->places[list->items[k].place].name, m->places[list->items[i].place].name))
-		k++;
-	return k - i;
 }
 
 /* Go through the names that both versions have: learn the moves from those that are alone, or match the others. */

@@ -91,6 +91,9 @@ static void test_lines(void)
 					      {"a.py", "run", 8, 1},        {"a.py", "__init__", 205, 1},
 					      {"a.py", "stop", 208, 1},     {"a.py", "<module>", 0, 1}};
 	const struct csink_place more[] = {{"a.py", "f", 7, 1}, {"a.py", "f", 2, 0}, {"a.py", "f", 8, 1}};
+	const struct csink_place unknown[] = {{"a.js", "f", 4, 0}, {"a.js", "f", 0, 0}, {"a.js", "g", 0, 0},
+					      {"a.js", "g", 7, 0}, {"a.js", "g", 9, 0}, {"a.js", "f", 0, 1},
+					      {"a.js", "f", 5, 1}};
 	const struct csink_place hostile[] = {
 		{"a.py", "f", INT64_MIN, 0}, {"a.py", "f", 4, 0}, {"a.py", "f", INT64_MAX, 1}, {"a.py", "f", -1, 1}};
 
@@ -98,7 +101,8 @@ static void test_lines(void)
 	IS_MATCH(fewer, none, "0=4 2=5 3=6", "fewer of one name: by the lines, moved as the function before them");
 	IS_MATCH(classes, none, "1=4 2=5 3=6", "methods of one name: by the lines around them");
 	IS_MATCH(more, none, "0=1", "more of one name: the closest");
-	IS_MATCH(hostile, none, "0=3 1=2", "lines that no file has");
+	IS_MATCH(unknown, none, "0=1 0=5 0=6 1=5 1=6 5=6", "an unknown line is the only known one of the name");
+	IS_MATCH(hostile, none, "0=1 0=3 1=3", "lines that no file has");
 }
 
 /* More of one name than are compared one by one. */
