@@ -98,12 +98,34 @@ static void print_missing(const struct annotator *a, const char *path, int err)
 					      : "run this in the directory that the path is relative to");
 }
 
+/*
+ * Open a source file. The path of a Java file is relative to the directory where packages begin: the file is looked
+ * for in the working directory, then where Maven, Gradle and others have packages begin. @at: receives its path.
+ */
+static FILE *open_source(const char *path, char *at, size_t bytes)
+{
+	static const char *const roots[] = {
+		"",    "src/main/java/", "src/test/java/", "src/main/scala/", "src/main/kotlin/", "src/main/clojure/",
+		"src/"};
+	FILE *source = NULL;
+	int err = 0; /* of the path itself */
+
+	for (size_t i = 0; *path && !source && i < (*path == '/' ? 1 : CSINK_ARRAY_SIZE(roots)); i++) {
+		if ((size_t)snprintf(at, bytes, "%s%s", roots[i], path) < bytes)
+			source = csink_regular_fopen(at, 0, MAX_SOURCE);
+		err = i ? err : errno;
+	}
+	errno = err;
+	return source;
+}
+
 /* Lines from first to last - 1 of the annotation are of one file. */
 static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 {
 	const struct csink_annotated_line *lines = a->data.lines;
 	const char *path = csink_profile_text(a->r.p, lines[first].file);
-	CSINK_AUTO_FCLOSE FILE *source = *path ? csink_regular_fopen(path, 0, MAX_SOURCE) : NULL;
+	char where[4096];
+	CSINK_AUTO_FCLOSE FILE *source = open_source(path, where, sizeof(where));
 	CSINK_AUTO_FREE char *text = NULL;
 	int64_t number = 0, shown = 0;
 	size_t size = 0;
@@ -111,11 +133,14 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 	int err = errno;
 
 	csink_report_style(&a->r, STYLE_BOLD);
-	csink_text_print(a->r.out, "\n%8s%9s  %s\n", "self %", "total %", *path ? path : "[no file is known]");
+	csink_text_print(a->r.out, "\n%8s%9s  %s\n", "self %", "total %",
+			 source  ? where
+			 : *path ? path
+				 : "[no file is known]");
 	csink_report_style(&a->r, STYLE_NONE);
 	if (!source && *path)
 		print_missing(a, path, err);
-	if (source && is_newer(a, path))
+	if (source && is_newer(a, where))
 		csink_text_print(a->r.out,
 				 "%19snote: the file was changed after the profile's start: lines may be others now\n",
 				 "");

@@ -104,6 +104,8 @@ is "$(tr '\n' ' ' <found)" "Jobs.main;java.lang.ProcessImpl.waitFor Jobs.main;ja
 countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
 is "$?:$(grep -c 'Java frames are not read: this version of HotSpot does not export where its fields are' err)" 0:1 \
 	"HotSpot of an unsupported version: the report has one line with the reason"
+countersink -q -F 5000 -o start.pb.gz -- "$home/bin/java" -version >out 2>&1 </dev/null
+is "$(countersink export -f folded start.pb.gz | grep -c 'VM_Version::initialize;\[no symbol\]')" 0 "code that HotSpot runs before it has an interpreter has a name"
 countersink -q -F 1000 --frames=native -o native.pb.gz -- "$home/bin/java" -cp classes Work 1 >out 2>err </dev/null
 is "$?:$(cat out err)" "0:done" "with --frames=native, the program runs as without countersink"
 is "$(countersink export -f folded native.pb.gz | grep -c 'Work\.')" 0 "--frames=native has no method"
@@ -114,6 +116,19 @@ countersink -q -F 1000 -o work.pb.gz -- "$home/bin/java" -cp classes Jobs deep 1
 like "$(countersink report --all work.pb.gz 2>&1)" ' Jobs\.java +Jobs\.spin$' "the report has methods with their file as the module"
 cp "$FRAMES/Jobs.java" .
 like "$(countersink report --annotate Jobs.spin work.pb.gz 2>&1)" ' sum = sum \* 31 \+ i;$' "--annotate shows the source of a method"
+mkdir -p src/main/java
+mv Jobs.java src/main/java/
+like "$(countersink report --annotate Jobs.spin work.pb.gz 2>&1)" ' sum = sum \* 31 \+ i;$' "--annotate finds the source where packages begin"
+mv src/main/java/Jobs.java .
+mkdir nowhere
+like "$(cd nowhere && countersink report --annotate Jobs.spin ../work.pb.gz 2>&1)" \
+	'note: Jobs\.java cannot be read: No such file or directory; run this in the directory that the path is relative to' "--annotate without the source reports where to start"
+like "$(countersink report --by=line work.pb.gz 2>&1)" " Jobs\.java:($(grep -nE 'sum = sum|i < 100_000' Jobs.java | cut -d : -f 1 | paste -sd '|')) Jobs\.spin\$" \
+	"the report by line has lines of methods"
+countersink export -f perf.data -o work.data work.pb.gz
+like "$(perf script -F ip,sym,srcline -i work.data 2>&1; strings work.data)" 'Jobs\.spin at Jobs\.java:[0-9]' "perf.data has the method with its file and line"
+countersink export -f callgrind -o work.callgrind work.pb.gz
+like "$(grep -A1 -E '^(f[lie]|cfi)=(\([0-9]+\) ?)?Jobs\.java' work.callgrind)" 'fn=.*Jobs' "the callgrind export has methods below their file"
 line=$(grep -n 'long end = ' Jobs.java | cut -d : -f 1)
 like "$(countersink export -f speedscope work.pb.gz)" "\"name\":\"Jobs\.spin\",\"file\":\"Jobs\.java\",\"line\":${line}[,}]" \
 	"exports have the file and the first line"
