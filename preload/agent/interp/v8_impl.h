@@ -37,7 +37,8 @@ struct csink_v8_version {
 	uint8_t begin;              /* the operation that a state begins with */
 	uint8_t table_header;       /* bytes of the table of calls before its first entry */
 	uint8_t code_flags, maglev; /* in code: its flags; in these, the kind of code that Maglev makes */
-	const char *nr_operands;    /* of each operation, a digit */
+	uint8_t nr_operations;
+	const char *nr_operands; /* of each operation, a digit */
 };
 
 static inline const struct csink_v8_layout *csink_v8_layout(const struct csink_interp_walk *walk)

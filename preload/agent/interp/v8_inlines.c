@@ -163,13 +163,13 @@ static int read_state(struct csink_interp_walk *walk, const struct csink_v8_vers
 	struct reader r = {.walk = walk,
 			   .bytes = bytes + ITEMS,
 			   .is_old = version->major < FIRST_COMPRESSED,
+			   .nr_operations = version->nr_operations,
 			   .nr_operands = version->nr_operands};
 	uint32_t nr_frames, nr_literals = ok ? length_of(walk, literals) : 0;
 	int nr = 0;
 
 	r.nr = ok ? length_of(walk, bytes) : 0;
 	r.ok = r.nr > 0;
-	r.nr_operations = (uint32_t)strlen(r.nr_operands);
 	nr_frames = begin_state(&r, version, index);
 	for (uint32_t i = 0; nr_frames && r.ok && i < MAX_OPERATIONS; i++) {
 		uint32_t operation = next_operation(&r);

@@ -32,14 +32,17 @@ enum {
 	MAX_HANDLER = 16 * 1024, /* bytes of the code that runs one bytecode, at most */
 };
 
+#define OPERATIONS(digits) sizeof(digits) - 1, digits
+
 static const struct csink_v8_version versions[] = {
-	{10, 2, 32, 16, 24, 128, 40, true, 128, 0, 16, 11, 2, 18, 18, 3, 8, 48, 12, "2103113131111111115334111112"},
+	{10, 2,  32, 16, 24, 128, 40, true, 128, 0,
+	 16, 11, 2,  18, 18, 3,   8,  48,   12,  OPERATIONS("2103113131111111115334111112")},
 	{11, 3,  32, 16, 24, 40, 56, false, 16, 8,
-	 16, 11, 2,  23, 24, 2,  8,  48,    12, "103311313111112111111115333401111121"},
+	 16, 11, 2,  23, 24, 2,  8,  48,    12, OPERATIONS("103311313111112111111115333401111121")},
 	{12, 4,  24, 8, 16, 40, 52, false, 32, 24,
-	 8,  11, 2,  0, 1,  12, 8,  48,    11, "5333213432103311111111111111111101111121"},
+	 8,  11, 2,  0, 1,  12, 8,  48,    11, OPERATIONS("5333213432103311111111111111111101111121")},
 	{13, 6,  24, 8, 16, 40, 56, false, 32, 24,
-	 8,  12, 3,  0, 1,  14, 12, 52,    11, "643321343331003311101111111111111111101111121"},
+	 8,  12, 3,  0, 1,  14, 12, 52,    11, OPERATIONS("643321343331003311101111111111111111101111121")},
 };
 
 const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout)
@@ -62,6 +65,7 @@ static uint32_t length_of(struct csink_interp_walk *walk, uint64_t *array, int t
 	return ok && !(uint32_t)length && length >> 32 <= MAX_TABLES ? (uint32_t)(length >> 32) : 0;
 }
 
+#if defined(__x86_64__)
 /*
  * The table of the interpreter has the code of each bytecode: alone, and behind the two prefixes. Returns where the one
  * begins that has the interrupted instruction; 0: it is in none. What was found is kept by instruction: V8's own code
@@ -106,7 +110,6 @@ static bool is_handler_of(struct csink_interp_walk *walk, uintptr_t table, uint6
  */
 static bool offset_in_registers(struct csink_interp_walk *walk, const struct csink_v8_place *place, uint32_t *offset)
 {
-#if defined(__x86_64__)
 	const greg_t *registers = walk->context->uc_mcontext.gregs;
 	uintptr_t table = (uintptr_t)registers[REG_R15];
 	uint32_t begin = csink_v8_layout(walk)->bytecodes - TAG;
@@ -122,13 +125,16 @@ static bool offset_in_registers(struct csink_interp_walk *walk, const struct csi
 		}
 	}
 	return true;
+}
 #else
+static bool offset_in_registers(struct csink_interp_walk *walk, const struct csink_v8_place *place, uint32_t *offset)
+{
 	(void)walk;
 	(void)place;
 	(void)offset;
 	return false;
-#endif
 }
+#endif
 
 /* Find the table of the bytecodes' places. False: there is none. */
 static bool find_positions(struct csink_interp_walk *walk, const struct csink_v8_version *version,
