@@ -18,6 +18,7 @@
 #include "launcher/collect/code_lines.h"
 #include "launcher/collect/jit_images.h"
 #include "launcher/collect/v8_positions.h"
+#include "launcher/profile/jvm_name.h"
 
 #define CACHE_SLOTS 8192
 #define MAX_TABLE_BYTES (1ULL << 30) /* of line tables, which are read anew for each position: seconds */
@@ -284,6 +285,7 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 	struct csink_profile *p = f->c->p;
 	struct csink_profile_function function = {0};
 	struct csink_profile_line line = {0};
+	char name[4096];
 
 	if (image != CSINK_RECORDED_NONE)
 		return image_location(f, image, (uint32_t)frame);
@@ -300,8 +302,11 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 	else if (!place_script(f, code, (uint32_t)frame, &function, &line.line))
 		return 0;
 	/* The table of a method has no first line of its own: it is the one that its code begins with. */
-	if (csink_code_has_no_first_line(code))
+	if (csink_code_has_no_first_line(code)) {
 		function.start_line = table_line(f, code, 0);
+		function.name = csink_profile_str(
+			p, csink_jvm_name(code->text, csink_profile_text(p, function.file), name, sizeof(name)));
+	}
 	line.function = csink_profile_function_add(p, &function);
 	return line_location(f->c, source_mapping(f->c, function.file), &line);
 }

@@ -110,6 +110,26 @@ countersink -q -F 1000 --frames=native -o native.pb.gz -- "$home/bin/java" -cp c
 is "$?:$(cat out err)" "0:done" "with --frames=native, the program runs as without countersink"
 is "$(countersink export -f folded native.pb.gz | grep -c 'Work\.')" 0 "--frames=native has no method"
 
+# ---- other languages
+
+cat >names.clj <<'END'
+(ns my-app.names)
+(defn fib? [n] (if (< n 2) n (+ (fib? (- n 1)) (fib? (- n 2)))))
+(defn sum! [n] (reduce + (map (fn [x] (* x 31)) (range n))))
+(let [end (+ (System/nanoTime) 800000000)] (while (< (System/nanoTime) end) (fib? 17) (sum! 20000)))
+(println "done")
+END
+jar=/usr/share/java/clojure.jar
+if [ -e "$jar" ]; then
+	countersink -q -F 2000 -o clojure.pb.gz -- "$home/bin/java" -cp "$jar:/usr/share/java/spec.alpha.jar:/usr/share/java/core.specs.alpha.jar" \
+		clojure.main names.clj >out 2>&1 </dev/null
+	is "$?:$(cat out)" "0:done" "a program in Clojure has its output"
+	countersink export -f folded clojure.pb.gz | tr ';' '\n' | grep -oE '^(my-app.names/(fib\?|sum!/fn|sum!)|clojure.core/map)' | sort -u >found
+	is "$(tr '\n' ' ' <found)" "clojure.core/map my-app.names/fib? my-app.names/sum! my-app.names/sum!/fn " "functions of Clojure have the names of the source"
+else
+	skip "functions of Clojure have the names of the source" "clojure is not installed"
+fi
+
 # ---- reports
 
 countersink -q -F 1000 -o work.pb.gz -- "$home/bin/java" -cp classes Jobs deep 10 1 >out 2>&1 </dev/null
