@@ -369,7 +369,7 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *dir
 	struct csink_rec_header head;
 
 	note_losses(follow);
-	csink_attach_pythons_note(&follow->pythons, follow->outside);
+	csink_attach_pythons_note(&follow->pythons, &follow->counters, follow->outside);
 	if (follow->pythons.frames != CSINK_ATTACH_FRAMES_NATIVE)
 		csink_attach_interpreters_note(&follow->images, follow->counters.in_run, follow->outside);
 	if (!follow->counters.in_run) {

@@ -2,13 +2,13 @@
 #include "launcher/attach/pythons.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/countersink/explain.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
+#include "launcher/base/format.h"
 #include "launcher/session/outside.h"
 
 #define SEARCH_AGAIN_NS 5000000ULL /* after the first search that failed; each one more doubles it */
@@ -154,42 +154,40 @@ int32_t csink_attach_pythons_merge(struct csink_attach_pythons *pythons, const s
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-static void note_reads(const struct csink_attach_pythons *pythons, struct csink_outside *outside)
+/* Stacks without their functions: how many, why, and what helps. */
+static void note_missing(const struct csink_attach_pythons *pythons, const struct csink_attach_counters *counters,
+			 struct csink_outside *outside)
 {
 	static const char *const whys[CSINK_NR_READ_STATES] = {
-		[CSINK_READ_LATE] = "too late",
+		[CSINK_READ_LATE] = "read too late",
 		[CSINK_READ_RESTED] = "in pauses after reads of more than 1 ms",
-		[CSINK_READ_UNFINISHED] = "with unfinished records",
+		[CSINK_READ_UNFINISHED] = "while a call began or ended",
 		[CSINK_READ_NO_ROOM] = "with more functions than there is memory for",
 		[CSINK_READ_NO_STATES] = "before the interpreter's threads were found",
 		[CSINK_READ_NOT] = "not looked at in time",
 	};
 	const uint64_t *counts = pythons->counts;
-	struct csink_attach_readers_count count;
-	char text[512];
-	uint64_t nr = 0;
-	size_t n = 0;
+	struct csink_attach_readers_count count = csink_attach_readers_count(pythons->readers);
+	char text[512] = "";
+	unsigned long long nr = 0, all;
 
-	for (uint32_t i = 0; i < CSINK_NR_READ_STATES; i++)
-		nr += counts[i];
-	if (!nr)
-		return;
-	text[0] = 0;
 	for (uint32_t i = CSINK_READ_DONE + 1; i < CSINK_NR_READ_STATES; i++) {
-		if (counts[i] && n < sizeof(text))
-			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%llu %s", n ? ", " : ": ",
-					      (unsigned long long)counts[i], whys[i]);
+		nr += counts[i];
+		if (counts[i])
+			csink_append(text, sizeof(text), "%s%llu %s", *text ? ", " : "", (unsigned long long)counts[i],
+				     whys[i]);
 	}
-	count = csink_attach_readers_count(pythons->readers);
-	csink_outside_note(outside,
-			   "Python functions were read for %llu of %llu stacks (%.2f %%) before their thread ran on, "
-			   "without stopping it%s%s%s",
-			   (unsigned long long)counts[CSINK_READ_DONE], (unsigned long long)nr,
-			   100.0 * (double)counts[CSINK_READ_DONE] / (double)nr,
-			   *text ? "; the others show the interpreter's own" : "", text,
-			   counts[CSINK_READ_LATE] && count.first < count.all
-				   ? " (fewer as root, or with ulimit -r 1: real-time priority)"
-				   : "");
+	all = nr + counts[CSINK_READ_DONE];
+	if (nr)
+		csink_outside_note(
+			outside,
+			"Python functions are missing in %llu of %llu stacks (%.2f %%), which show the interpreter's "
+			"own instead: %s%s%s",
+			nr, all, 100.0 * (double)nr / (double)all, text,
+			counts[CSINK_READ_LATE] && count.first < count.all
+				? "; fewer as root, or with ulimit -r 1 (real-time priority)"
+				: "",
+			counters->in_run ? "" : "; start the program with countersink to have them");
 	if (count.left)
 		csink_outside_note(
 			outside,
@@ -198,11 +196,13 @@ static void note_reads(const struct csink_attach_pythons *pythons, struct csink_
 			count.left, count.all);
 }
 
-void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csink_outside *outside)
+void csink_attach_pythons_note(const struct csink_attach_pythons *pythons, const struct csink_attach_counters *counters,
+			       struct csink_outside *outside)
 {
 	char text[160];
 
-	note_reads(pythons, outside);
+	if (pythons->readers && (pythons->counts[CSINK_READ_DONE] || !pythons->denied_pid))
+		note_missing(pythons, counters, outside);
 	if (pythons->denied_pid)
 		csink_outside_note(outside,
 				   "Python frames are not read: EPERM: the process's memory must not be read; Yama's "
@@ -217,10 +217,11 @@ void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csin
 		csink_outside_note(outside, "Python frames are not read: %s",
 				   csink_explain_brief(-pythons->start_err, text, sizeof(text)));
 	else if (pythons->late_pid)
-		csink_outside_note(outside,
-				   "Python frames of process %d are not read: nothing ran Python when countersink "
-				   "attached: attach again while it does",
-				   pythons->late_pid);
+		csink_outside_note(
+			outside, "Python frames of process %d are not read: %s", pythons->late_pid,
+			counters->at_exec ? "attach prepares for them where the command itself is python; start it "
+					    "with countersink to have them"
+					  : "nothing ran Python when countersink attached: attach again while it does");
 }
 
 bool csink_attach_pythons_free(struct csink_attach_pythons *pythons)

@@ -63,8 +63,9 @@ int32_t csink_attach_pythons_merge(struct csink_attach_pythons *pythons, const s
 				   const struct csink_native_stack *native, uint64_t *to, uint32_t max,
 				   struct csink_merge_faults *faults);
 
-/** At the end: what was read, and what was not, as notes. */
-void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csink_outside *outside);
+/** At the end: what was not read, as notes. */
+void csink_attach_pythons_note(const struct csink_attach_pythons *pythons, const struct csink_attach_counters *counters,
+			       struct csink_outside *outside);
 
 /** False: some of it, and the counters, are still used by threads that did not end. */
 bool csink_attach_pythons_free(struct csink_attach_pythons *pythons);

@@ -60,9 +60,8 @@ def marked(profile):
 
 def unread(profile):
     """Of an attach: stacks without Python frames, as its note says."""
-    notes = [re.match('Python functions were read for ([0-9]+) of ([0-9]+) stacks', text)
-             for text in profile.facts.get('note', [])]
-    return sum(int(note.group(2)) - int(note.group(1)) for note in notes if note)
+    notes = [re.match('Python functions are missing in ([0-9]+) of ', text) for text in profile.facts.get('note', [])]
+    return sum(int(note.group(1)) for note in notes if note)
 
 
 def main():
