@@ -89,8 +89,9 @@ struct csink_gate_row {
 	double shares[CSINK_GATE_NR_SIDES]; /* of functions: of all samples' weight */
 	uint32_t runs_needed;               /* more than there are, where it is inconclusive; 0 unknown */
 	bool by_cost;                       /* of a function: judged by its cost as measured */
-	bool can_regress;                   /* inconclusive: a regression is not excluded */
-	char *note;                         /* malloc'ed; NULL: none */
+	bool is_below;    /* of native code: most of its time is below interpreted functions, for which it works */
+	bool can_regress; /* inconclusive: a regression is not excluded */
+	char *note;       /* malloc'ed; NULL: none */
 };
 
 #define CSINK_GATE_MAX_MOVES 4
@@ -106,7 +107,7 @@ struct csink_gate_move {
 struct csink_gate_moves {
 	uint32_t nr; /* 0: no change, or unknown */
 	struct csink_gate_move
-		all[CSINK_GATE_MAX_MOVES + 1]; /* own costs, the largest first; room for one to fall out */
+		all[CSINK_GATE_MAX_MOVES + 1]; /* own costs, in the order of rows; room for one to fall out */
 	struct csink_gate_move within; /* with what it calls: the least function that holds most of the change */
 	bool has_within;
 	double sum;   /* of all functions */
@@ -114,7 +115,8 @@ struct csink_gate_moves {
 };
 
 struct csink_gate_verdicts {
-	struct csink_gate_row *rows; /* metrics, then functions by share */
+	struct csink_gate_row *rows; /* metrics, then functions by share, those that are below others last */
+	const char **modules; /* of each function, for people: of interpreted ones as much of the path as tells apart */
 	struct csink_gate_moves moves;
 	uint32_t nr_rows, nr_metric_rows;
 	uint32_t counts[CSINK_GATE_NR_VERDICTS];

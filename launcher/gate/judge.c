@@ -304,8 +304,9 @@ static int judge_all(struct judge *judge)
 		return err;
 	out->rows = calloc(judge->data->nr_metrics + judge->data->functions.nr + 1, sizeof(*out->rows));
 	judge->is_reference = calloc(judge->data->functions.nr + 1, sizeof(*judge->is_reference));
+	judge->is_below = calloc(judge->data->functions.nr + 1, sizeof(*judge->is_below));
 	judge->differences = calloc(judge->data->nr_runs + 1, sizeof(*judge->differences));
-	if (!out->rows || !judge->is_reference || !judge->differences)
+	if (!out->rows || !judge->is_reference || !judge->is_below || !judge->differences)
 		return -ENOMEM;
 	err = judge_metrics(judge);
 	out->floor_function = csink_detection_floor(0.1, fmin(out->samples[0], out->samples[1]));
@@ -319,7 +320,7 @@ static int judge_all(struct judge *judge)
 	count(out);
 	find_limits(judge);
 	csink_judge_moves(judge);
-	return 0;
+	return csink_judge_modules(judge);
 }
 
 int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, double level,
@@ -350,6 +351,7 @@ int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate
 		free(judge.sums[side]);
 	}
 	free(judge.is_reference);
+	free(judge.is_below);
 	free(judge.differences);
 	csink_gate_versions_free(&view);
 	if (err)
@@ -362,5 +364,6 @@ void csink_gate_verdicts_free(struct csink_gate_verdicts *verdicts)
 	for (uint32_t i = 0; i < verdicts->nr_rows; i++)
 		free(verdicts->rows[i].note);
 	free(verdicts->rows);
+	free(verdicts->modules);
 	memset(verdicts, 0, sizeof(*verdicts));
 }

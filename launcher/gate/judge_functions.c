@@ -58,7 +58,10 @@ static void judge_function(struct judge *judge, uint32_t f, bool *is_in)
 {
 	struct csink_gate_row *row = &judge->out->rows[judge->out->nr_rows++];
 
-	*row = (struct csink_gate_row){.metric = -1, .function = (int32_t)f, .cost_ratio = cost_ratio(judge, f)};
+	*row = (struct csink_gate_row){.metric = -1,
+				       .function = (int32_t)f,
+				       .cost_ratio = cost_ratio(judge, f),
+				       .is_below = judge->is_below[f]};
 	for (int side = 0; side < 2; side++) {
 		row->means[side] = judge->sums[side][f] / judge->nr[side];
 		row->shares[side] = share_of(judge, side, f);
@@ -79,7 +82,9 @@ static int compare_rows(const void *a, const void *b)
 	double share_left = fmax(left->shares[0], left->shares[1]);
 	double share_right = fmax(right->shares[0], right->shares[1]);
 
-	return CSINK_COMPARE(share_right, share_left) ?: CSINK_COMPARE(left->function, right->function);
+	/* What people wrote is named before what their interpreter does for it. */
+	return CSINK_COMPARE(left->is_below, right->is_below)
+		       ?: CSINK_COMPARE(share_right, share_left) ?: CSINK_COMPARE(left->function, right->function);
 }
 
 int csink_judge_functions(struct judge *judge)
@@ -90,7 +95,7 @@ int csink_judge_functions(struct judge *judge)
 
 	if (err || !(judge->all[0] > 0 && judge->all[1] > 0))
 		return err;
-	err = csink_judge_find_reference(judge);
+	err = csink_judge_below(judge) ?: csink_judge_find_reference(judge);
 	for (uint32_t f = 0; !err && f < nr; f++) {
 		if (is_judged(judge, f))
 			judge_function(judge, f, is_in);

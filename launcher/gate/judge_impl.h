@@ -27,6 +27,7 @@ struct judge {
 	double *sums[CSINK_GATE_NR_SIDES];   /* of each function: its weight in all runs of the side */
 	double all[CSINK_GATE_NR_SIDES];     /* of all functions, pseudo ones apart */
 	bool *is_reference;                  /* of each function: it did not change beside the others */
+	bool *is_below;                      /* of each function: as of a row */
 	/* Of each run and function: the part of its weight by which it is compared, or may be of the reference. */
 	double **comparable[CSINK_GATE_NR_SIDES];
 	enum csink_gate_verdict command; /* on its CPU time */
@@ -61,6 +62,12 @@ uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gat
  */
 int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view);
 void csink_gate_versions_free(struct csink_gate_data *view);
+
+/** Set judge->is_below. Returns 0 or -ENOMEM. below.c */
+int csink_judge_below(struct judge *judge);
+
+/** Set the verdicts' modules, when rows and moves are there. Returns 0 or -ENOMEM. below.c */
+int csink_judge_modules(struct judge *judge);
 
 /** Judge every function that has the minimum share, behind the rows that there are. Returns 0 or -ENOMEM. */
 int csink_judge_functions(struct judge *judge);

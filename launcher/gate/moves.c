@@ -98,6 +98,21 @@ static bool has_totals(const struct judge *judge)
 	return true;
 }
 
+/* In the order of rows. */
+static void order(const struct judge *judge, struct csink_gate_moves *moves)
+{
+	struct csink_gate_move below[CSINK_GATE_MAX_MOVES];
+	uint32_t nr = 0, nr_below = 0;
+
+	for (uint32_t i = 0; i < moves->nr; i++) {
+		if (judge->is_below[moves->all[i].function])
+			below[nr_below++] = moves->all[i];
+		else
+			moves->all[nr++] = moves->all[i];
+	}
+	memcpy(moves->all + nr, below, nr_below * sizeof(*below));
+}
+
 void csink_judge_moves(struct judge *judge)
 {
 	struct csink_gate_moves *moves = &judge->out->moves;
@@ -126,4 +141,5 @@ void csink_judge_moves(struct judge *judge)
 		measure(judge, moves->all[i].function, false, &moves->all[i]);
 	if (moves->sum * direction > 0 && has_totals(judge))
 		find_within(judge, moves);
+	order(judge, moves);
 }

@@ -1,5 +1,6 @@
 /* Interpreted functions in a gate: which of the two sides' are one, in another directory, line, or script. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static uint32_t location(struct csink_profile *p, const struct function *f)
 {
 	struct csink_profile_function function = {.name = csink_profile_str(p, f->name),
 						  .system_name = csink_profile_str(p, f->name),
-						  .file = csink_profile_str(p, f->file),
+						  .file = f->file ? csink_profile_str(p, f->file) : 0,
 						  .start_line = f->line};
 	struct csink_profile_mapping mapping = {.file = function.file};
 	struct csink_profile_line line = {.function = csink_profile_function_add(p, &function), .line = f->line + 1};
@@ -114,8 +115,67 @@ static void test_versions(void)
 	csink_gate_data_free(&data);
 }
 
+/* ---- what is named ---- */
+
+/* A run of which most time is the interpreter's: for a/util.py's work(), which takes as long as is given, and the same
+ * again in a function of the interpreter; b/util.py's takes 15 ms, a function that works for none of them 5 ms. */
+static void take_below(struct csink_gate_data *data, enum csink_gate_side side, int64_t ms)
+{
+	static const struct function functions[] = {
+		{"/x/a/util.py", "work", 3}, {"/x/b/util.py", "work", 3}, {NULL, "execute", 0}, {NULL, "other", 0}};
+	const int64_t values[] = {ms, 15, 3 * ms, 5};
+	struct csink_gate_run *run = csink_gate_run_add(data, side);
+	struct csink_profile *p = csink_profile_create();
+	int metric = csink_gate_metric_find(data, "cpu", "CPU time", "nanoseconds");
+	uint32_t work = location(p, &functions[0]);
+
+	csink_profile_type_add(p, "task-clock", "nanoseconds");
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t stack[2] = {i ? location(p, &functions[i]) : work, work};
+		int64_t value = 1000000 * values[i];
+
+		csink_profile_sample_add(p, csink_profile_stack_add(p, stack, i == 2 ? 2 : 1), 0, &value);
+	}
+	run->metrics[metric] = (double)(1000000 * (4 * ms + 20));
+	csink_gate_take(&data->functions, p, -1, side, &run->weights);
+	csink_profile_free(p);
+}
+
+static const char *function_of(const struct csink_gate_data *data, const struct csink_gate_verdicts *v, int64_t f,
+			       char text[64])
+{
+	snprintf(text, 64, "%s in %s", data->functions.all[f].name, v->modules[f]);
+	return text;
+}
+
+static void test_named(void)
+{
+	static const char *const rows[] = {"work in a/util.py", "work in b/util.py", "other in ", "execute in "};
+	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
+	struct csink_gate_data data = {.paired = true};
+	struct csink_gate_verdicts v;
+	char text[64];
+
+	for (int i = 0; i < 12; i++) {
+		take_below(&data, CSINK_GATE_OLD, 20);
+		take_below(&data, CSINK_GATE_NEW, 40);
+	}
+	if (!ok(!csink_gate_judge(&data, &rules, 0, &v), "runs of interpreted and native functions are judged"))
+		return;
+	is_num(v.nr_rows, 5, "there is a row for the CPU time, and one for each function");
+	for (uint32_t i = 0; i < 4 && v.nr_rows == 5; i++)
+		is_str(function_of(&data, &v, v.rows[i + 1].function, text), rows[i],
+		       "what an interpreter runs for a function comes last, files of one name have their directory");
+	if (ok(v.moves.nr == 2, "two functions took the time"))
+		is_str(function_of(&data, &v, v.moves.all[0].function, text), rows[0],
+		       "the function that people wrote comes first, though the interpreter's took more");
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
+}
+
 int main(void)
 {
 	test_versions();
+	test_named();
 	return done();
 }

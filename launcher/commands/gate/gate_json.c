@@ -20,7 +20,7 @@ static void print_row(struct csink_json *json, const struct csink_gate_result *r
 		csink_json_text(json, "metric", r->data->metrics[row->metric].name);
 	} else {
 		csink_json_text(json, "function", r->data->functions.all[row->function].name);
-		csink_json_text(json, "module", r->data->functions.all[row->function].module);
+		csink_json_text(json, "module", r->verdicts->modules[row->function]);
 		csink_json_text(json, "file", file);
 		if (file && line)
 			csink_json_number(json, "line", line);
@@ -48,7 +48,7 @@ static void print_move(struct csink_json *json, const char *key, const struct cs
 {
 	csink_json_open(json, key, '{');
 	csink_json_text(json, "function", r->data->functions.all[move->function].name);
-	csink_json_text(json, "module", r->data->functions.all[move->function].module);
+	csink_json_text(json, "module", r->verdicts->modules[move->function]);
 	csink_json_real(json, "delta", move->delta);
 	csink_json_real(json, "low", move->interval.low);
 	csink_json_real(json, "high", move->interval.high);

@@ -39,7 +39,7 @@ int csink_gate_row_name(const struct csink_gate_result *r, const struct csink_ga
 		return snprintf(out, size, "%s", r->data->metrics[row->metric].title);
 	function = &r->data->functions.all[row->function];
 	csink_format_text(name, sizeof(name), function->name, 300);
-	csink_format_text(module, sizeof(module), function->module, 60);
+	csink_format_text(module, sizeof(module), r->verdicts->modules[row->function], 60);
 	if (function->is_interpreted && function->line > 0)
 		return snprintf(out, size, "%s at %s:%" PRId64, name, module, function->line);
 	return snprintf(out, size, "%s%s%s", name, *module ? " in " : "", module);
