@@ -38,6 +38,25 @@ struct csink_boundary_file {
 	} events[CSINK_MAX_EVENTS];
 };
 
+/*
+ * Behind it: threads whose children executed so many such programs that the launcher has opened events on them. Their
+ * later children, which inherit those, ask for none. A thread's place is its TID modulo their number; what is not 0 is
+ * taken.
+ */
+#define CSINK_BOUNDARY_PARENTS 64
+struct csink_boundary_parent {
+	int32_t tid;
+	uint32_t reserved;
+	uint64_t armed_ns; /* CLOCK_MONOTONIC */
+};
+
+/* Where the one of a TID is in the file. */
+static inline uint64_t csink_boundary_parent_at(int32_t tid)
+{
+	return sizeof(struct csink_boundary_file) +
+	       (uint32_t)tid % CSINK_BOUNDARY_PARENTS * sizeof(struct csink_boundary_parent);
+}
+
 #define CSINK_BOUNDARY_BATCH 16
 #define CSINK_BOUNDARY_ANCHOR UINT16_MAX /* in place of an event's number: to be kept open, and nothing else */
 
@@ -52,7 +71,7 @@ struct csink_boundary_message {
 	int32_t pid;    /* of the sender, as it sees itself */
 	uint64_t token; /* the same in all messages about one exec; not 0 */
 	uint32_t nr;    /* descriptors that come with it (SCM_RIGHTS) */
-	uint32_t reserved;
+	int32_t parent; /* TID of the thread whose child executes the program; 0: it does so itself, or will again */
 	struct {
 		uint16_t event, cpu;
 	} at[CSINK_BOUNDARY_BATCH]; /* of each */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "launcher/base/path.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/session/outside.h"
+#include "preload/api/pmc/targets.h"
 #include "preload/core/event/event_spec.h"
 #include "preload/core/names_match.h"
 #include "preload/core/perf_system.h"
@@ -362,6 +364,98 @@ int csink_boundary_open_self(struct csink_boundary *b)
 	return err;
 }
 
+/* ---- threads whose children ask ---- */
+
+/* From so many requests in so short a time on, children inherit. Those that can be injected do, too, and what samples
+ * them besides costs as much again: a few requests are cheaper. */
+#define MANY_REQUESTS 16
+#define SHORT_NS (CSINK_NS_PER_S / 4)
+
+#define TOKEN_OF_PARENTS (1ULL << 63) /* processes send none of these */
+
+static void write_parent(const struct csink_boundary *b, int32_t tid, const struct csink_boundary_parent *parent)
+{
+	if (pwrite(b->file_fd, parent, sizeof(*parent), (off_t)csink_boundary_parent_at(tid)) < 0)
+		return; /* its children ask, as before */
+}
+
+/* What was opened from this place on belongs to a source. */
+static int give_source(struct csink_boundary *b, uint32_t first, uint32_t number)
+{
+	struct csink_boundary_source *source = &b->sources[number - 1];
+	struct csink_attach_counters *c = &b->follow.counters;
+
+	for (uint32_t i = first; i < c->nr_fds; i++) {
+		c->fds[i].source = number;
+		if (CSINK_GROW(source->ids, source->nr_ids, source->cap_ids))
+			return -ENOMEM;
+		source->ids[source->nr_ids++].id = c->fds[i].id;
+	}
+	if (c->nr_fds > first)
+		source->first_fd = c->fds[first].fd;
+	return 0;
+}
+
+/* Open the events on a thread: its later children inherit them, where it has not inherited some itself. */
+static bool arm_parent(struct csink_boundary *b, int32_t tid)
+{
+	struct csink_attach_counters *c = &b->follow.counters;
+	struct perf_event_attr anchor = csink_perf_least();
+	struct csink_attach_event *refused = NULL;
+	uint32_t first = c->nr_fds, older, number;
+	struct csink_task task;
+	int err;
+
+	if (csink_task_read(tid, &task))
+		return false;
+	older = csink_attach_images_source_of(&b->follow.images, task.tgid);
+	if (older && !b->sources[older - 1].is_closed && b->sources[older - 1].is_everywhere)
+		return true;
+	number = source_of(b, TOKEN_OF_PARENTS | b->nr_sources, task.tgid, true);
+	if (!number)
+		return false;
+	b->sources[number - 1].is_everywhere = b->sources[number - 1].is_whole = true;
+	if (b->file.needs_anchor)
+		b->sources[number - 1].anchor_fd = csink_perf_open(&anchor, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	err = csink_attach_counters_open(c, task.tgid, tid, &refused);
+	if (give_source(b, first, number))
+		err = -ENOMEM;
+	csink_attach_counters_opened(c);
+	if (err)
+		close_source(b, number);
+	return !err;
+}
+
+/* A child of the thread has asked. */
+static void count_request(struct csink_boundary *b, int32_t tid)
+{
+	struct csink_boundary_asking *asking = &b->asking[(uint32_t)tid % CSINK_BOUNDARY_PARENTS];
+	uint64_t now_ns = csink_monotonic_ns();
+
+	if (!tid || asking->is_armed)
+		return;
+	if (asking->tid != tid || now_ns - asking->since_ns > SHORT_NS)
+		*asking = (struct csink_boundary_asking){.tid = tid, .since_ns = now_ns};
+	if (++asking->nr != MANY_REQUESTS)
+		return;
+	asking->is_armed = arm_parent(b, tid);
+	if (asking->is_armed)
+		write_parent(b, tid, &(struct csink_boundary_parent){.tid = tid, .armed_ns = csink_monotonic_ns()});
+}
+
+/* Forget those that have ended: others will have their TIDs. */
+static void forget_parents(struct csink_boundary *b)
+{
+	for (uint32_t i = 0; i < CSINK_BOUNDARY_PARENTS; i++) {
+		struct csink_boundary_asking *asking = &b->asking[i];
+
+		if (!asking->is_armed || !kill(asking->tid, 0) || errno != ESRCH)
+			continue;
+		write_parent(b, asking->tid, &(struct csink_boundary_parent){0});
+		*asking = (struct csink_boundary_asking){0};
+	}
+}
+
 /* ---- requests ---- */
 
 static uint32_t take_fds(struct msghdr *head, int *fds)
@@ -417,8 +511,10 @@ static void take_message(struct csink_boundary *b, int fd, const struct csink_bo
 		close_source(b, number);
 	if (message->kind != CSINK_BOUNDARY_LAST)
 		return;
-	if (number)
+	if (number) {
 		b->sources[number - 1].is_whole = true;
+		count_request(b, message->parent);
+	}
 	answer(b, fd);
 }
 
@@ -525,6 +621,7 @@ void csink_boundary_drain(struct csink_boundary *b)
 		take_requests(b);
 	while (b->is_mapped && csink_attach_follow_step(&b->follow, &step));
 	close_second_ones(b, step.before_ns);
+	forget_parents(b);
 }
 
 /* ---- the end ---- */

@@ -25,7 +25,7 @@ struct csink_boundary_how {
 /* Events that were opened together. */
 struct csink_boundary_source {
 	uint64_t token;
-	int32_t pid;              /* of the process that opened them */
+	int32_t pid;              /* of the process that they were opened on */
 	uint64_t come_ns;         /* the request */
 	int anchor_fd;            /* -1: none */
 	int first_fd;             /* tells when all tasks that have inherited it have ended */
@@ -37,6 +37,14 @@ struct csink_boundary_source {
 		uint16_t event, cpu;
 	} * ids; /* of its events, in the order of CPUs */
 	uint32_t nr_ids, cap_ids;
+};
+
+/* A thread whose children ask for events. */
+struct csink_boundary_asking {
+	int32_t tid;
+	uint32_t nr; /* requests since then */
+	uint64_t since_ns;
+	bool is_armed; /* the launcher has opened events on it, which they inherit */
 };
 
 struct csink_boundary {
@@ -52,7 +60,8 @@ struct csink_boundary {
 	uint32_t *open;                       /* numbers of the sources that are not closed */
 	uint32_t nr_open, cap_open, sweep_at; /* sweep_at: from how many on to look which have ended */
 	uint32_t nr_looked_at; /* sources that are known to be needed, or closed: see close_second_ones() */
-	uint32_t nr_elsewhere; /* requests from other PID namespaces */
+	struct csink_boundary_asking asking[CSINK_BOUNDARY_PARENTS]; /* by TID, as csink_boundary_parent_at() */
+	uint32_t nr_elsewhere;                                       /* requests from other PID namespaces */
 };
 
 /**

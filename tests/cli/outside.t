@@ -150,6 +150,40 @@ few=$(countersink -o e.pb.gz -- python3 threads.py 1000 0 2>err)
 is "$(countersink -o e.pb.gz -- python3 threads.py "$few" 20 2>err)" "${few:-some}" \
 	"a thread has the events of the one that created it, and opens no others" || diag "$(cat err)"
 
+# A thread that starts many has the events itself, by the launcher: its later children inherit them, and ask for none.
+cat >many.py <<'P'
+import os, struct, subprocess, sys, time
+def start(program, seconds):
+    if sys.argv[1] == 'vfork':
+        return subprocess.run([program, seconds])
+    pid = os.fork()
+    if not pid:
+        os.execv(program, [program, seconds])
+    os.waitpid(pid, 0)
+def is_armed():
+    with open(os.environ['COUNTERSINK_RUN_DIR'] + '/boundary', 'rb') as file:
+        parents = file.read()[-64 * 16:] # none before the first
+    return os.getpid() in [struct.unpack_from('i', parents, at)[0] for at in range(0, len(parents) - 15, 16)]
+before, end = is_armed(), time.time() + 20
+while not is_armed() and time.time() < end:
+    start('./static', '0')
+print(before, is_armed())
+for program in ['./static'] * 20 + ['./dynamic'] * 10 + ['./static'] * 20:
+    start(program, '0.02')
+P
+for how in fork vfork; do
+	for chain_try in 1 2 3; do
+		: >log
+		chain_stolen=$(stolen)
+		armed=$(countersink -o m.pb.gz -- python3 many.py $how 2>err)
+		chain_wrong=$(judge m.pb.gz)
+		[ "$chain_wrong" ] || break
+		diag "try $chain_try: $chain_wrong"
+	done
+	is "$armed" "False True" "$how: a thread that starts many static programs has events of its own after some" || diag "$(cat err)"
+	is "$chain_wrong" "" "$how: before and after, each program has its CPU time, once" || diag "$(cat err)"
+done
+
 # ---- kinds of programs ----
 
 if have musl-gcc; then

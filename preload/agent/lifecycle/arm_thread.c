@@ -72,6 +72,21 @@ static int read_file(struct request *r)
 		       : -ENOEXEC;
 }
 
+/*
+ * Has this child inherited events that the launcher has opened on the thread that made it? A thread waits while its
+ * vfork child has its memory; a forked child must have begun so late that its fork came after them.
+ */
+static bool is_parent_armed(const struct request *r)
+{
+	const uint64_t late_ns = CSINK_BOUNDARY_WAIT_MS * 1000000ULL;
+	struct csink_boundary_parent parent;
+	long n = csink_rawcall(SYS_pread64, r->file_fd, &parent, sizeof(parent),
+			       csink_boundary_parent_at(r->message.parent));
+
+	return n == (long)sizeof(parent) && parent.tid == r->message.parent &&
+	       (csink_in_vfork_child() || csink_own_recording.header->start_monotonic_ns > parent.armed_ns + late_ns);
+}
+
 static int connect_launcher(struct request *r)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -244,6 +259,8 @@ static void make_request(void *arg)
 	r->socket_fd = -1;
 	r->is_connected = false;
 	r->err = read_file(r);
+	if (!r->err && r->message.parent && is_parent_armed(r))
+		r->err = -EALREADY;
 	if (!r->err) { /* while there is a descriptor for it */
 		r->socket_fd =
 			(int)csink_rawcall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -298,7 +315,7 @@ static void begin(struct request *r, enum csink_boundary_kind kind, uint64_t tok
 	r->message.pid = (int32_t)csink_rawcall(SYS_getpid);
 	r->message.token = r->token;
 	r->message.nr = 0;
-	r->message.reserved = 0;
+	r->message.parent = 0;
 }
 
 static bool may_arm(void)
@@ -339,6 +356,8 @@ uint64_t csink_arm_for_exec(const struct csink_started *started)
 	if (!csink_arm_is_for(started))
 		return 0;
 	begin(&r, CSINK_BOUNDARY_LAST, 0);
+	if (csink_self) /* in a vfork child it is the parent's */
+		r.message.parent = csink_in_vfork_child() ? csink_self->tid : csink_self->forked_by;
 	make_request_apart(&r, csink_in_vfork_child());
 	return r.err ? 0 : r.token;
 }

@@ -283,7 +283,9 @@ void csink_image_begin_child(void)
 	csink_threads_reset();
 	csink_stacks_reset();
 	csink_signals_forked(); /* after the groups: a signal that is kept may close them */
-	if (!thread) {
+	if (thread)
+		thread->forked_by = thread->tid;
+	else {
 		thread = csink_thread_get();
 		if (thread)
 			memset(&thread->hidden, 0, sizeof(thread->hidden));

@@ -124,6 +124,7 @@ struct csink_thread *csink_thread_get(void)
 		thread->is_paused = thread->is_stopped_open = thread->program_has_events = false;
 		thread->is_armed = csink_self && csink_self->is_armed; /* its creator's: events are inherited */
 		thread->nr_phases = 0;
+		thread->forked_by = 0;
 		thread->engine = CSINK_ENGINE_NONE;
 		atomic_store_explicit(&thread->state, CSINK_THREAD_NEW, memory_order_relaxed);
 	}

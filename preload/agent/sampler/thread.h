@@ -90,6 +90,7 @@ struct csink_thread {
 	uint64_t cpu_base_ns; /* the thread's CPU clock when the counters were opened */
 	struct csink_hidden hidden;
 	int32_t tid;
+	int32_t forked_by;         /* of a forked child's first thread: the TID of the one that forked it; 0 */
 	struct csink_thread *next; /* all states ever made; never unlinked */
 	struct csink_thread *next_free;
 	void *(*start)(void *);
