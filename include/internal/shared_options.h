@@ -56,7 +56,7 @@ enum csink_opt_flags {
 	X(FOLLOW, 0, "NAMES", "all", CSINK_OPT_LIB,                                                                    \
 	  "child programs to profile: all, none, or comma-separated names, in which * matches any text and ? any "     \
 	  "character")                                                                                                 \
-	X(OUTSIDE, 0, "auto|no", "no", 0,                                                                              \
+	X(OUTSIDE, 0, "auto|no", "auto", 0,                                                                            \
 	  "sample programs that cannot be injected (static, of another C library or word size) from outside")          \
 	CSINK_RESERVATION_OPTIONS(X, "the command is not run")                                                         \
 	X(DEBUGINFOD, 0, "", "0", CSINK_OPT_BOOL, "fetch missing debug information from DEBUGINFOD_URLS")              \

@@ -2,7 +2,6 @@
 # Programs that cannot be injected are sampled from outside, in the profile of the run, whichever program starts them and
 # by whichever call, with each program's CPU time in the profile once.
 . "$(dirname "$0")/lib.sh"
-export COUNTERSINK_OUTSIDE=auto
 
 countersink stat -x -o stat.csv -e task-clock -- true
 grep -q '^task-clock,nanoseconds,counted' stat.csv ||
@@ -104,7 +103,7 @@ os.waitpid(os.fork() or os.execv("./static", ["./static", "0.1"]), 0)'
 printf '#!%s %s\n' "$TMP/static" $WORK >script
 chmod +x script
 chain "#! with a static interpreter" 0 ./dynamic $WORK fork ./script
-chain "a process without exec is not sampled twice" 0 \
+chain "--outside=auto is the default, and a process without exec is not sampled twice" 0 \
 	sh -c "./dynamic $WORK & ./dynamic $WORK & ./static $WORK & wait"
 
 # What a program below a boundary opens once more is closed again: each fork, exec and exit would pay for it. The last

@@ -54,7 +54,7 @@ countersink -e page-faults -c 1000 -o e.pb.gz -- sh -c 'true; /bin/true; /bin/tr
 ok "more processes have more page faults" test "$(counted page-faults)" -gt $((few * 3)) || diag "$few, $(cat err)"
 
 # A hundred short processes: none is lost.
-countersink --outside=auto -o h.pb.gz -- sh -c 'i=0; while [ $i -lt 100 ]; do "$0" 0; i=$((i + 1)); done' "$spin" 2>err
+countersink -o h.pb.gz -- sh -c 'i=0; while [ $i -lt 100 ]; do "$0" 0; i=$((i + 1)); done' "$spin" 2>err
 unlike "$(cat err)" 'lost' "a hundred static processes: no record is lost"
 like "$(cat err)" 'outside .*static_spin \(100 times\)' "a hundred static processes are named"
 

@@ -19,7 +19,7 @@ def guest(name, argv, least=70, **more):
     more.setdefault('hot', {'work': least})
     more.setdefault('check', once)
     more.setdefault('engines', ('sigtrap', 'signal'))
-    return Guest('boundary: ' + name, argv, options=['--outside=auto'], **more)
+    return Guest('boundary: ' + name, argv, **more)
 
 
 def there_and_back(how):

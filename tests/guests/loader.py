@@ -180,7 +180,7 @@ GUESTS = [
     mistake('ThreadSanitizer', 'a race', 'race'),
     mistake('UndefinedBehaviorSanitizer', 'an overflow', 'undefined'),
 
-    memory('a static program', ['{T}/static_spin', '0.3'], options=['--outside=auto'], engines=('auto', 'timer'), hot={'main': 90},
+    memory('a static program', ['{T}/static_spin', '0.3'], engines=('auto', 'timer'), hot={'main': 90},
            facts={'outside': 'static', 'engine': 'from outside'},
            by_engine={'timer': {'hot': {}, 'facts': {'unprofiled': 'static'}}}, unused='static, by timers'),
 

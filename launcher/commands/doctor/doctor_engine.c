@@ -77,14 +77,12 @@ void csink_doctor_check_outside(struct csink_doctor *doctor)
 		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE, "",
 				 "no: static, musl and 32-bit programs are counted only");
 	else if (!err)
-		csink_doctor_add(
-			doctor, "outside", CSINK_LEVEL_OK, "",
-			"static, musl and 32-bit programs can be sampled, too (--outside=auto): by the kernel, on %s",
-			doctor->event);
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_OK, "",
+				 "static, musl and 32-bit programs are sampled, too: by the kernel, on %s",
+				 doctor->event);
 	else if (err == -EINVAL && !try_outside(doctor, false))
 		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE, "",
-				 "static, musl and 32-bit programs can be sampled, too (--outside=auto); before Linux "
-				 "6.13 their samples "
+				 "static, musl and 32-bit programs are sampled, too; before Linux 6.13 their samples "
 				 "weigh a period, and are scaled to their CPU time");
 	else
 		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE, "",
