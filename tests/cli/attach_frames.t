@@ -112,10 +112,9 @@ like "$(cat err)" ' shares\.py +work$' "-t: functions of Python are reported"
 is $? 0 "process_vm_readv is refused: status 0"
 is "$(grep -c 'Python frames are not read: EPERM: ' err)" 1 "process_vm_readv is refused: the report has one line with the reason"
 like "$(cat err)" '_PyEval_EvalFrameDefault' "process_vm_readv is refused: stacks are native ones"
-rm -f go
+rm -f go ready
 start "$PYTHON" "$FRAMES/later.py" go "$FRAMES/calls_out.py"
-wait_until 30 grep -q python "/proc/$target/comm"
-sleep 0.5
+wait_until 30 test -e ready
 attach -p "$target" -d 2 -o calls.pb.gz >out 2>err &
 attached=$!
 wait_until 30 grep -q 'Ctrl-C ends it' err
@@ -130,14 +129,12 @@ fi
 countersink export -f folded calls.pb.gz >folded
 is "$(grep 'stats' folded | grep -c 'times\|gettime')$(grep 'times' folded | grep -c 'stats\|os_stat')" 00 "system calls that return a struct on the stack: functions are those that made them"
 end "$target"
-rm -f go
-start taskset -c 1 "$PYTHON" "$FRAMES/later.py" go "$FRAMES/shares.py"
-sleep 0.2
-if ! kill -0 "$target" 2>/dev/null; then
+if ! taskset -c 1 true 2>/dev/null; then
 	skip "reading threads that were moved to another CPU read nothing" "there is one CPU"
 else
-	wait_until 30 grep -q python "/proc/$target/comm"
-	sleep 0.5
+	rm -f go ready
+	start taskset -c 1 "$PYTHON" "$FRAMES/later.py" go "$FRAMES/shares.py"
+	wait_until 30 test -e ready
 	"$COUNTERSINK" attach -p "$target" -d 3 >out 2>err &
 	attached=$!
 	wait_until 30 grep -q 'Ctrl-C ends it' err
@@ -255,12 +252,12 @@ while read -r python version; do
 		skip "CPython $version ($python): a thread with the number of a former one has its own functions" "no right to choose a thread's number"
 		continue
 	fi
-	rm -f go reuse.pb.gz
+	rm -f go ready reuse.pb.gz
 	# shellcheck disable=SC2016
 	unshare --pid --fork --mount-proc sh -c '
 		"$1" "$2/later.py" go "$2/reuse.py" >reused 2>&1 &
 		target=$!
-		sleep 0.5
+		until test -e ready || ! kill -0 $target 2>/dev/null; do sleep 0.05; done
 		"$0" attach -p $target -o reuse.pb.gz >out 2>err &
 		until grep -q "Ctrl-C ends it" err 2>/dev/null; do sleep 0.05; done
 		touch go
@@ -293,10 +290,9 @@ fi
 if ! is_root; then
 	skip "memory of a target that never comes: attach ends all the same" "userfaultfd(2) needs root"
 else
-	rm -f go
+	rm -f go ready
 	start "$PYTHON" "$FRAMES/stuck.py" go
-	wait_until 30 grep -q python "/proc/$target/comm"
-	sleep 0.5
+	wait_until 30 test -e ready
 	timeout -s KILL 30 "$COUNTERSINK" attach -p "$target" -d 1 -o stuck.pb.gz >out 2>err &
 	attached=$!
 	wait_until 30 grep -q 'Ctrl-C ends it' err

@@ -1,4 +1,5 @@
 """Runs a function whose line table lies in memory that never comes (userfaultfd(2)), as soon as a file exists.
+Creates the file "ready" before it waits for that.
 
 usage: stuck.py FILE
 """
@@ -31,6 +32,7 @@ fd = libc.syscall(SYS_USERFAULTFD, os.O_CLOEXEC)
 never = libc.mmap(None, ctypes.c_size_t(BYTES), 3, 0x22, -1, ctypes.c_long(0))
 call(fd, UFFDIO_API, 0xaa, 0, 0)
 call(fd, UFFDIO_REGISTER, never, BYTES, 1, 0)
+open('ready', 'w').close()
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.01)
 ctypes.c_uint64.from_address(id(burn.__code__) + TABLE).value = never
