@@ -33,6 +33,11 @@ enum csink_opt_flags {
 	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
 	CSINK_RESERVE_HOOKS_OPTION(X)
 
+/* A row of the commands that print or export a profile. */
+#define CSINK_FOLD_NATIVE_OPTION(X, flags)                                                                             \
+	X(FOLD_NATIVE, 0, "", "0", CSINK_OPT_BOOL | (flags),                                                           \
+	  "add native code to the function of Python, PHP, Perl, Ruby or JavaScript that called it")
+
 #define CSINK_RUN_OPTIONS(X)                                                                                           \
 	X(EVENTS, 'e', "LIST", "auto", CSINK_OPT_LIB,                                                                  \
 	  "events, comma-separated; the first one samples, all are counted (auto: cycles, else task-clock)")           \
@@ -61,6 +66,7 @@ enum csink_opt_flags {
 	CSINK_RESERVATION_OPTIONS(X, "the command is not run")                                                         \
 	X(DEBUGINFOD, 0, "", "0", CSINK_OPT_BOOL, "fetch missing debug information from DEBUGINFOD_URLS")              \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
+	CSINK_FOLD_NATIVE_OPTION(X, 0)                                                                                 \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "print only errors; implies --no-report")               \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \
 	X(REPORT, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB | CSINK_OPT_ENV_ONLY,                                     \

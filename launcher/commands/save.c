@@ -13,6 +13,7 @@
 #include "launcher/base/outfile.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/report.h"
+#include "launcher/profile/fold_native.h"
 #include "launcher/session/output_place.h"
 
 int csink_save_resolve(struct csink_save *save, const struct csink_options *options, uint32_t row, const char *command,
@@ -81,10 +82,12 @@ int csink_save_export(const struct csink_save *save, const struct csink_profile 
 	return err;
 }
 
-int csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)
+int csink_save_profile(struct csink_save *save, struct csink_profile *profile, enum csink_save_words words)
 {
 	int err = csink_save_anywhere(save->path, profile);
 
+	if (save->folds_native && csink_fold_native(profile))
+		return csink_fail(err ?: -ENOMEM, "no memory: no report");
 	if (words >= CSINK_SAVE_REPORT)
 		print_report(save, profile, words == CSINK_SAVE_REPORT_ALL);
 	else if (words == CSINK_SAVE_WHERE && save->path[0] && !save->format)

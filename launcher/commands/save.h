@@ -6,6 +6,7 @@
 #define CSINK_SAVE_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "launcher/base/options.h"
 #include "launcher/output/export.h"
@@ -15,6 +16,7 @@ struct csink_save {
 	char path[PATH_MAX];                      /* of the profile; empty once it could not be saved anywhere */
 	const struct csink_export_format *format; /* that the name asked for, beside the profile; NULL: none */
 	char exported[PATH_MAX];                  /* that name */
+	bool folds_native;                        /* in the report and the export: csink_fold_native() */
 };
 
 /* What is printed at the end. */
@@ -51,6 +53,6 @@ int csink_save_export(const struct csink_save *save, const struct csink_profile 
  * Write the profile, elsewhere where its place cannot be written; export it; tell.
  * Returns 0, or -errno where the profile could not be written anywhere. Context: init.
  */
-int csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words);
+int csink_save_profile(struct csink_save *save, struct csink_profile *profile, enum csink_save_words words);
 
 #endif

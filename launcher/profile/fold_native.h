@@ -1,4 +1,4 @@
-/* Attributes the time of native code to the interpreted functions that called it: `report --fold-native`. */
+/* Attributes the time of native code to the interpreted functions that called it: --fold-native. */
 #ifndef CSINK_FOLD_NATIVE_H
 #define CSINK_FOLD_NATIVE_H
 

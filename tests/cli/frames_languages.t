@@ -231,6 +231,22 @@ else
 fi
 if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" = '36 define' ]; then
 	language Perl perl pl 900 main:: 6 8 Perl_runops_standard
+	# Most of the time is in functions of the interpreter; profile.pb.gz is of the same program.
+	countersink --all --fold-native -F 2000 -o kept.folded -- perl "$FRAMES/shares.pl" 200 >out 2>err
+	like "$(cat err)" ' shares\.pl +main::three$' "run --fold-native: the report has a function of Perl"
+	unlike "$(cat err)" ' Perl_pp_|^next: .*--fold-native' "run --fold-native: the report has no function of the interpreter that it called"
+	is "$(grep -c Perl_pp_ kept.folded)" 0 "run --fold-native: nor has the other format that it leaves"
+	like "$(countersink report --all kept.folded.pb.gz)" ' Perl_pp_' "run --fold-native: the profile keeps the interpreter's functions"
+	COUNTERSINK_FOLD_NATIVE=1 countersink --all -F 2000 -o kept.pb.gz -- perl "$FRAMES/shares.pl" 200 >out 2>err
+	unlike "$(cat err)" ' Perl_pp_' "COUNTERSINK_FOLD_NATIVE is --fold-native"
+	countersink export --fold-native -f folded profile.pb.gz >out
+	is "$(grep -c main::three out | sed 's/[1-9].*/some/'):$(grep -c Perl_pp_ out)" some:0 \
+		"export --fold-native: functions of Perl, and none of the interpreter that they called"
+	countersink export --fold-native -f pprof -o exported.pb.gz profile.pb.gz
+	unlike "$(countersink report --all exported.pb.gz)" ' Perl_pp_' "export --fold-native -f pprof: a profile without them"
+	countersink diff --all --fold-native kept.pb.gz profile.pb.gz >out 2>&1
+	like "$(cat out)" ' main::three$' "diff --fold-native has a function of Perl"
+	unlike "$(cat out)" ' Perl_pp_' "diff --fold-native has no function of the interpreter that it called"
 	blocks sleeps waits reads locks
 	long_paths
 	perl -e 'print "sub f$_ { return \$_[0] + $_ }\n" for 1 .. 20000' >large.pl

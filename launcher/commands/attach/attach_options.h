@@ -30,6 +30,7 @@
 	  "do not stop the targets while attaching; threads and processes started meanwhile may be missing")           \
 	CSINK_RESERVATION_OPTIONS(X, "do not attach")                                                                  \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
+	CSINK_FOLD_NATIVE_OPTION(X, 0)                                                                                 \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "print only errors; implies --no-report")                               \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print the counts as JSON on standard output")

@@ -385,6 +385,7 @@ static int finish(struct attach *a)
 	csink_run_directory_remove(&a->directory);
 	if (err)
 		return csink_fail(err, "no profile: %s", strerror(-err));
+	a->save.folds_native = csink_options_bool(a->options, CSINK_ATTACH_OPT_FOLD_NATIVE);
 	err = csink_save_profile(&a->save, profile,
 				 a->quiet || a->json                                          ? CSINK_SAVE_ERRORS
 				 : csink_options_bool(a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE

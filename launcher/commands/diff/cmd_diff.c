@@ -12,6 +12,7 @@
 #include "launcher/output/export.h"
 #include "launcher/output/pager.h"
 #include "launcher/profile/diff.h"
+#include "launcher/profile/fold_native.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/open_profile.h"
 
@@ -155,7 +156,11 @@ static int main_diff(const struct csink_options *o, int nr, char **operands)
 			return CSINK_EXIT_FAILED;
 		}
 	}
-	status = compare(&c);
+	if (csink_options_bool(o, CSINK_DIFF_OPT_FOLD_NATIVE) &&
+	    (csink_fold_native(c.p[0]) || csink_fold_native(c.p[1])))
+		status = csink_fail(CSINK_EXIT_FAILED, "no memory");
+	else
+		status = compare(&c);
 	csink_profile_free(c.p[0]);
 	csink_profile_free(c.p[1]);
 	return status;

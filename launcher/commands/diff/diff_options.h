@@ -9,6 +9,7 @@
 	  "unit of the values: per run, per second, or B scaled to the total of A")                                    \
 	X(BY, 0, "function|module|line", "function", CSINK_OPT_NO_ENV, "what each row stands for")                     \
 	X(STACKS, 's', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "compare whole stacks instead of single rows")      \
+	CSINK_FOLD_NATIVE_OPTION(X, CSINK_OPT_NO_ENV)                                                                  \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV, "compare by this event")                                           \
 	X(LIMIT, 'n', "N", "25", CSINK_OPT_NUMBER | CSINK_OPT_NO_ENV, "print the first N rows")                        \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print every row")                                     \

@@ -8,6 +8,7 @@
 #include "launcher/commands/export/export_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/export.h"
+#include "launcher/profile/fold_native.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/open_profile.h"
 
@@ -21,13 +22,15 @@ struct export
 	uint32_t type;
 };
 
-static int read_profile(const char *path, struct csink_profile **profile)
+static int read_profile(const struct csink_options *o, const char *path, struct csink_profile **profile)
 {
 	char why[CSINK_WHY_BYTES];
 	int err = csink_profile_open(path, profile, why, sizeof(why));
 
 	if (err)
 		csink_say("%s", why);
+	else if (csink_options_bool(o, CSINK_EXPORT_OPT_FOLD_NATIVE) && csink_fold_native(*profile))
+		return csink_fail(-ENOMEM, "no memory");
 	return err;
 }
 
@@ -88,12 +91,12 @@ static int write_output(struct export *e)
 
 static int export(const struct csink_options *o, struct export *e)
 {
-	int err = read_profile(e->path, &e->profile);
+	int err = read_profile(o, e->path, &e->profile);
 
 	if (!err)
 		err = choose_type(o, e);
 	if (!err && *e->base_path)
-		err = read_profile(e->base_path, &e->base);
+		err = read_profile(o, e->base_path, &e->base);
 	if (!err)
 		err = write_output(e);
 	csink_profile_free(e->profile);

@@ -10,6 +10,7 @@
 	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_ENV, "write to FILE instead of standard output (-)")                   \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV,                                                                    \
 	  "the event to export, for formats that hold one (default: the event that sampled)")                          \
+	CSINK_FOLD_NATIVE_OPTION(X, CSINK_OPT_NO_ENV)                                                                  \
 	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "html: show the changes since the profile FILE")
 
 #define CSINK_EXPORT_OPTION_ID(id, ...) CSINK_EXPORT_OPT_##id,

@@ -15,8 +15,7 @@
 	  "print the callers of FUNCTION (a name or regular expression)")                                              \
 	X(ANNOTATE, 0, "FUNCTION", "", CSINK_OPT_NO_ENV, "print the cost of each line and instruction of FUNCTION")    \
 	X(FOLD, 0, "PERCENT", "1", CSINK_OPT_NO_ENV, "collapse subtrees below PERCENT")                                \
-	X(FOLD_NATIVE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                  \
-	  "add native code to the function of Python, PHP, Perl, Ruby or JavaScript that called it")                   \
+	CSINK_FOLD_NATIVE_OPTION(X, 0)                                                                                 \
 	X(BY, 0, "function|module|line|thread|process|phase", "function", CSINK_OPT_NO_ENV,                            \
 	  "what each row stands for")                                                                                  \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV, "event of the profile to report")                                  \

@@ -390,6 +390,7 @@ static void make_profile(struct run *run)
 		csink_say("no profile: %s", strerror(-err));
 		return;
 	}
+	run->save.folds_native = csink_options_bool(run->options, CSINK_OPT_FOLD_NATIVE);
 	csink_save_profile(&run->save, profile,
 			   !run->report ? run->quiet ? CSINK_SAVE_ERRORS : CSINK_SAVE_WHERE
 			   : csink_options_bool(run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL
