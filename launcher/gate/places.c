@@ -89,8 +89,13 @@ int csink_gate_merge_places(struct csink_gate_data *data)
 	if (!to)
 		return -ENOMEM;
 	for (uint32_t f = 0; f < nr && !err; f++) {
+		int64_t now;
+
+		to[f] = f;
+		if (functions->all[f].is_interpreted) /* it is not known by its module */
+			continue;
 		/* Look it up by its current name. */
-		int64_t now = csink_gate_function_find(functions, functions->all[f].name, functions->all[f].module);
+		now = csink_gate_function_find(functions, functions->all[f].name, functions->all[f].module);
 
 		to[f] = now < 0 ? 0 : (uint32_t)now;
 		err = now < 0 ? (int)now : 0;

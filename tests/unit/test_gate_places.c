@@ -113,9 +113,27 @@ static void test_programs(void)
 	csink_gate_data_free(&data);
 }
 
+/* A function of a source file is known by that, not by the module of the same name. */
+static void test_interpreted(void)
+{
+	struct csink_gate_data data = {0};
+	uint32_t score;
+
+	take_run(&data, CSINK_GATE_OLD, "/a/bench", "/lib/x.so.1", "01");
+	score = (uint32_t)csink_gate_interpreted_find(&data.functions, CSINK_GATE_OLD, "score", "/a/slow.py", 3);
+	ok(!csink_gate_weights_grow(&data.runs[0].weights, data.functions.nr),
+	   "a run has room for a function of Python");
+	data.runs[0].weights.self[score] = 7;
+	take_run(&data, CSINK_GATE_NEW, "/b/bench", "/lib/x.so.1", "02");
+	ok(csink_gate_weight(&data.runs[0].weights, score) == 7,
+	   "another build of a library: a function of Python keeps its time");
+	csink_gate_data_free(&data);
+}
+
 int main(void)
 {
 	test_same();
+	test_interpreted();
 	test_other("/lib/x.so.1", "02", "another build");
 	test_other("/lib/x.so.1", "", "a build that is not known");
 	test_other("/lib/x.so.2", "01", "another name of the library");
