@@ -210,7 +210,7 @@ static uint64_t symbol_address(struct csink_perf *e, uint32_t function)
 	if (!symbol->address) {
 		symbol->address = SYMBOLS_AT + SYMBOL_BYTES + e->symbol_bytes;
 		e->symbol_bytes += bytes;
-		snprintf(place, sizeof(place), "%.160s at %.60s:%" PRId64, name,
+		snprintf(place, sizeof(place), f->start_line ? "%.160s at %.60s:%" PRId64 : "%.160s at %.60s", name,
 			 csink_base_name(csink_profile_text(e->p, f->file)), f->start_line);
 		put_symbol(e->names, symbol->address, bytes,
 			   symbol->is_interpreted ? place

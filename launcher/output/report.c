@@ -100,8 +100,11 @@ int csink_report_print(FILE *out, const struct csink_profile *p, const struct cs
 	}
 	if (o->file && nr_rows) {
 		fputc('\n', out);
-		if (o->by == CSINK_BY_FUNCTION && csink_has_native_calls(p))
-			print_next(out, "countersink report --fold-native ", o->file);
+		if ((o->by == CSINK_BY_FUNCTION || o->by == CSINK_BY_LINE) && csink_has_native_calls(p))
+			print_next(out,
+				   o->by == CSINK_BY_LINE ? "countersink report --by line --fold-native "
+							  : "countersink report --fold-native ",
+				   o->file);
 		print_next(out, "go tool pprof -http : ", o->file);
 	}
 	return err ? err : csink_report_flush(out);

@@ -45,7 +45,12 @@ done <pythons
 # ---- one language
 
 reports() { # profile.pb.gz, of shares.$ending
-	like "$(countersink report --all --by line profile.pb.gz 2>&1)" " shares\.$ending:$loop $three\$" "$name: report --by line has its lines"
+	countersink report --all --by line profile.pb.gz >out 2>&1
+	like "$(cat out)" " shares\.$ending:$loop $three\$" "$name: report --by line has its lines"
+	like "$(cat out)" '^next: countersink report --by line --fold-native profile\.pb\.gz$' "$name: report --by line suggests --fold-native"
+	countersink report --by line --fold-native profile.pb.gz >out 2>&1
+	like "$(cat out)" "^ +[1-9][0-9]\.[0-9]+ .* shares\.$ending:[0-9]+ $three\$" \
+		"$name: report --by line --fold-native adds what the interpreter does to the line it does it for"
 	countersink report profile.pb.gz >out 2>&1
 	like "$(cat out)" '^next: countersink report --fold-native profile\.pb\.gz$' "$name: the report suggests --fold-native"
 	countersink report --fold-native profile.pb.gz >out 2>&1
@@ -73,8 +78,10 @@ reports() { # profile.pb.gz, of shares.$ending
 	if have perf; then
 		like "$(perf report --stdio --no-children -g none -s sym -i shares.perf.data 2>/dev/null)" " $three at shares\.$ending:$first *\$" \
 			"$name: perf names the function in our perf.data, with its file and first line"
+		unlike "$(perf script -i shares.perf.data 2>/dev/null)" " at shares\.$ending:0" "$name: in our perf.data no function is at line 0"
 	else
 		skip "$name: perf names the function in our perf.data" "perf is not installed"
+		skip "$name: in our perf.data no function is at line 0" "perf is not installed"
 	fi
 	if have go; then
 		like "$(go tool pprof -list "^$three\$" profile.pb.gz 2>/dev/null)" " [0-9.]+m?s +[0-9.]+m?s +$loop:" "$name: pprof lists the function's lines with their weights"
