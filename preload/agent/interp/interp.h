@@ -9,13 +9,8 @@
  * turns into a name, a file and a line. A group is merged beside the native frame that its record lies in: this needs
  * no symbols, and calls of native code keep their place.
  *
- * To add a language:
- * 1. Its file NAME.c in this directory defines a struct csink_language, which is declared at the end of this header.
- * 2. A row of languages[] in interp.c.
- * 3. Its functions that run in handlers are entries of HANDLER_ROOTS in the Makefile (calls by pointer are not seen).
- * 4. If its line tables have a format of their own: an enum csink_code_kind in include/internal/recording_format.h,
- * decoded in launcher/collect/code_lines.c, with points in tests/unit/test_code_lines.c.
- * 5. A program in tests/frames/ that writes down its own stacks, compared with its profile in tests/cli/frames.t.
+ * To add a language: its file NAME.c in this directory defines a struct csink_language, which is declared at the end of
+ * this header. What else it needs, in the launcher and the tests, too, is listed in CONTRIBUTING.md, "An interpreter".
  */
 #ifndef CSINK_INTERP_H
 #define CSINK_INTERP_H

@@ -15,7 +15,7 @@
 enum {
 	CHUNK_SIZE = 8, /* of a chunk of frames: its bytes */
 	CHUNK_MAX = 1 << 30,
-	MAX_CHECKS = 64, /* system calls for one walk, after which links are taken as wrong */
+	MAX_LINK_CHECKS = 64, /* system calls for one walk, after which links are taken as wrong */
 };
 
 #define UNKNOWN UINTPTR_MAX
@@ -31,7 +31,10 @@ enum {
 	DATA_EVALUATOR,
 	DATA_EVALUATOR_BYTES,
 	DATA_IS_ENDING, /* from 3.11; 0: not known */
+	NR_DATA
 };
+_Static_assert(NR_DATA <= CSINK_ARRAY_SIZE(((struct csink_interpreter *)0)->data),
+	       "an interpreter has room for the data");
 
 typedef uintptr_t (*state_fn)(void);
 typedef int (*is_ending_fn)(void);
@@ -391,7 +394,7 @@ static bool find_end(struct csink_interp_walk *walk, struct group *group)
 	uint64_t frame = group->frame, previous, owner;
 
 	for (uint32_t nr = 0; frame && nr < CSINK_PYTHON_MAX_CHAIN; nr++, frame = previous) {
-		if (frame % sizeof(void *) || walk->load.nr_checks > MAX_CHECKS ||
+		if (frame % sizeof(void *) || walk->load.nr_checks > MAX_LINK_CHECKS ||
 		    !csink_interp_load_known(walk, frame + layout->previous, &previous) ||
 		    !csink_interp_load_known(walk, frame + layout->owner, &owner) ||
 		    (uint8_t)owner > CSINK_PYTHON_OWNER_MAX)
