@@ -97,6 +97,7 @@ static int take_component(struct chain *chain)
 	const char *start = chain->rest + strspn(chain->rest, "/");
 	int len = (int)strcspn(start, "/");
 	struct stat st;
+	size_t bytes;
 	char *slash;
 
 	snprintf(chain->name, sizeof(chain->name), "%s/%.*s", chain->done, len, start);
@@ -114,9 +115,10 @@ static int take_component(struct chain *chain)
 		return -errno;
 	if (S_ISLNK(st.st_mode))
 		return follow_link(chain);
-	if (strlen(chain->name) >= sizeof(chain->done))
+	bytes = strlen(chain->name) + 1;
+	if (bytes > sizeof(chain->done))
 		return -ENAMETOOLONG;
-	strcpy(chain->done, chain->name);
+	memcpy(chain->done, chain->name, bytes);
 	return 0;
 }
 
