@@ -111,10 +111,10 @@ chain "--outside=auto is the default, and a process without exec is not sampled 
 cat >opened.py <<'P'
 import os, sys, time
 def opened():
-    folder, nr = '/proc/%d/fd/' % os.getppid(), 0
-    for name in os.listdir(folder):
+    directory, nr = '/proc/%d/fd/' % os.getppid(), 0
+    for name in os.listdir(directory):
         try:
-            nr += 'perf_event' in os.readlink(folder + name)
+            nr += 'perf_event' in os.readlink(directory + name)
         except OSError:
             pass
     return nr

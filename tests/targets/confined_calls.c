@@ -6,21 +6,18 @@
  * "masks" sets actions and masks of signals instead, also in a vfork child; "signals" lets through signals that came
  * while they were blocked.
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kill_at.h"
 #include "work.h"
 
 enum { NR_CALLS = 336 };
@@ -31,20 +28,6 @@ static void *work(void *arg)
 {
 	sum = spin(sum, 300000);
 	return arg;
-}
-
-static void confine(unsigned int number)
-{
-	struct sock_filter rules[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog filter = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
-		_exit(125);
 }
 
 static volatile int nr_caught;
@@ -103,7 +86,7 @@ static void live(unsigned int number, const char *way)
 
 	if (!strcmp(way, "signals"))
 		raise_blocked();
-	confine(number);
+	kill_at(number);
 	if (!strcmp(way, "bus")) {
 		raise(SIGBUS);
 		_exit(6);

@@ -5,16 +5,13 @@
  */
 #include <dlfcn.h>
 #include <link.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "guest.h"
+#include "kill_at.h"
 
 enum { WATCH = 9 };
 
@@ -70,27 +67,13 @@ static int nr_closed(void)
 	return bytes > 0 ? (int)(bytes / (ssize_t)sizeof(struct inotify_event)) : 0;
 }
 
-static void confine(void)
-{
-	struct sock_filter rules[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog filter = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
-		exit(125);
-}
-
 int main(int argc, char **argv)
 {
 	bool closes = argc > 2 && !strcmp(argv[2], "closefrom");
 	void *object;
 
 	if (argc > 2 && !closes)
-		confine();
+		kill_at(SYS_pread64);
 	if (closes) {
 		closefrom(3);
 		if (dup2(inotify_init1(IN_NONBLOCK | IN_CLOEXEC), WATCH) != WATCH ||

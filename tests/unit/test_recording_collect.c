@@ -174,29 +174,41 @@ static void test_hidden_leaf(void)
 	end_directory();
 }
 
-/* The file that a function has in the profile of a recording with these texts, "file" or "file|directory|directory". */
-static void test_file(uint16_t kind, const char *texts, const char *want, const char *title)
+/*
+ * A recording of one sample, in a function of a kind, with these texts of its file: "file" or
+ * "file|directory|directory". Returns its profile; *of is the function in it, all 0 if there is none.
+ */
+static struct csink_profile *collect_function(uint16_t kind, const char *texts, struct csink_profile_function *of)
 {
 	uint64_t weight = MS;
 	struct record r = record_new(8);
 	struct csink_rec_code *code = record_code(&r, kind, "function", texts, NULL, 0);
 	struct csink_rec_thread *thread = record_thread(&r, 100, "prog");
 	struct csink_profile *p;
-	const char *got = "";
 
 	for (char *at = code->text + sizeof("function"); (at = strchr(at, '|'));)
 		*at++ = 0;
 	r.header->cpu_end_ns = MS;
 	record_row(&r, thread, NULL, record_code_frame(&r, code, 3), 1, &weight);
 	record_write(&r, directory, "100.0.rec");
+	free(r.bytes);
 	p = collect(NULL);
+	*of = (struct csink_profile_function){0};
 	for (uint32_t i = 1; i < p->nr_functions; i++) {
 		if (!strcmp(csink_profile_text(p, p->functions[i].name), "function"))
-			got = csink_profile_text(p, p->functions[i].file);
+			*of = p->functions[i];
 	}
-	is_str(got, want, title);
+	return p;
+}
+
+/* The file that a function has in the profile. */
+static void test_file(uint16_t kind, const char *texts, const char *want, const char *title)
+{
+	struct csink_profile_function function;
+	struct csink_profile *p = collect_function(kind, texts, &function);
+
+	is_str(csink_profile_text(p, function.file), want, title);
 	csink_profile_free(p);
-	free(r.bytes);
 }
 
 static void make_file(const char *path)
@@ -255,27 +267,17 @@ static void test_languages(void)
 		[CSINK_CODE_HOTSPOT_20] = "Java",
 		[CSINK_NR_CODE_KINDS] = "",
 	};
-	uint64_t weight = MS;
+	struct csink_profile_function function;
 
 	for (uint16_t kind = 0; kind <= CSINK_NR_CODE_KINDS; kind++) {
-		struct record r = record_new(8);
-		struct csink_rec_code *code = record_code(&r, kind, "function", "/no/ending", NULL, 0);
-		struct csink_rec_thread *thread = record_thread(&r, 100, "prog");
 		struct csink_profile *p;
-		const char *got = "none";
+		const char *got;
 
 		new_directory();
-		r.header->cpu_end_ns = MS;
-		record_row(&r, thread, NULL, record_code_frame(&r, code, 3), 1, &weight);
-		record_write(&r, directory, "100.0.rec");
-		p = collect(NULL);
-		for (uint32_t i = 1; i < p->nr_functions; i++) {
-			if (!strcmp(csink_profile_text(p, p->functions[i].name), "function"))
-				got = csink_profile_text(p, p->functions[i].language);
-		}
+		p = collect_function(kind, "/no/ending", &function);
+		got = function.name ? csink_profile_text(p, function.language) : "none";
 		ok(!strcmp(got, languages[kind]), "a function of kind %d has its language: '%s'", kind, got);
 		csink_profile_free(p);
-		free(r.bytes);
 		end_directory();
 	}
 }
