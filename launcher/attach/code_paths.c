@@ -10,6 +10,7 @@
 #define MAX_INSTRUCTIONS 3000 /* that are followed from one address */
 #define MORE_INSTRUCTIONS 300 /* beyond the first return, for others */
 #define MAX_PENDING 48        /* branches that are still to be followed */
+#define MAX_BEHIND 16         /* jumps through a register whose next instruction is still to be followed */
 #define MAX_SAVED 16          /* words that the path has written */
 #define NR_MET 8192
 #define MAX_UP_TO_RETURN 400 /* instructions of a callee, up to its first return */
@@ -45,8 +46,9 @@ static struct finder {
 	uint32_t left_of_callees;
 	uint64_t target; /* the path ends there; 0: at returns */
 	bool is_found;   /* target was reached by `at` */
-	struct path at, pending[MAX_PENDING];
-	uint32_t nr_pending;
+	struct path at, pending[MAX_PENDING], behind[MAX_BEHIND];
+	uint32_t nr_pending, nr_behind;
+	int32_t begin; /* the stack pointer's offset where the path began */
 	struct csink_code_rules *rules;
 	bool halts;
 	/* Instructions that a path has met: all paths have the same stack there. */
@@ -354,6 +356,23 @@ static bool take_call(struct path *p, const struct csink_x86_insn *insn)
 	return p->pc == finder.target || !begins_function(p->pc);
 }
 
+/*
+ * A jump through a register or a table. One that leaves the function has nothing left of the frame on the stack;
+ * another one goes on within it, as those of an evaluator to the code of the next instruction. What is behind such a
+ * jump is the same function's, too, with the same stack: it is followed where nothing else leads to an end. Where it is
+ * another function's after all, that one has no frame yet, as this one has none.
+ */
+static void jump_somewhere(const struct path *p)
+{
+	const value *sp = &p->reg[SP];
+	bool is_within = sp->kind == CSINK_CODE_PLAIN && (sp->reg == ALIGNED || sp->offset < finder.begin ||
+							  (!finder.target && sp->offset == finder.begin));
+
+	take_return(p, true);
+	if (is_within && finder.nr_behind < MAX_BEHIND)
+		finder.behind[finder.nr_behind++] = *p;
+}
+
 /* Opcodes ff and 8f. False: the path ends. */
 static bool take_group_5(struct path *p, const struct csink_x86_insn *insn)
 {
@@ -362,7 +381,7 @@ static bool take_group_5(struct path *p, const struct csink_x86_insn *insn)
 	case 3:
 		return take_call(p, insn);
 	case 4:
-		take_return(p, true);
+		jump_somewhere(p);
 		return false;
 	case 5:
 		return false;
@@ -557,18 +576,33 @@ static void start(const struct csink_attach_object *object, uint64_t pc, uint64_
 	finder.is_found = finder.halts = false;
 	finder.round++;
 	finder.nr_pending = 1;
+	finder.nr_behind = 0;
+	finder.begin = 0;
 	memset(p, 0, sizeof(*p));
 	p->pc = pc;
 	for (uint32_t reg = 0; reg < (object->is_32 ? 8 : NR_REGS); reg++)
 		p->reg[reg] = (value){CSINK_CODE_PLAIN, csink_code_reg(object->is_32, reg), 0, 0};
 }
 
+static bool has_return(void)
+{
+	for (uint32_t i = 0; i < finder.rules->nr; i++)
+		if (!finder.rules->at[i].is_jump)
+			return true;
+	return false;
+}
+
 static void follow_all(void)
 {
 	static struct path now;
 
-	while (finder.nr_pending && finder.left && !finder.is_found) {
-		now = finder.pending[--finder.nr_pending];
+	while (finder.left && !finder.is_found) {
+		if (finder.nr_pending)
+			now = finder.pending[--finder.nr_pending];
+		else if (finder.nr_behind && (finder.target || !has_return()))
+			now = finder.behind[--finder.nr_behind];
+		else
+			return;
 		follow(&now);
 	}
 }
@@ -580,7 +614,7 @@ void csink_code_find_returns(const struct csink_attach_object *object, uint64_t 
 	finder.rules = rules;
 	start(object, pc, 0);
 	if (is_behind_call)
-		finder.pending[0].reg[SP].offset = popped_before(object, pc);
+		finder.pending[0].reg[SP].offset = finder.begin = popped_before(object, pc);
 	follow_all();
 	rules->halts = finder.halts && !rules->nr;
 }

@@ -36,7 +36,7 @@ is "$(nm -D --undefined-only "$API" "$LIB" | grep csink)" "" "neither library ne
 if [ "$(uname -m)" = x86_64 ]; then
 	size "$LIB" | awk 'NR == 2 { print $1, $3 }' >sizes
 	read -r text bss <sizes
-	interp=$(size "$BUILD"/obj/preload/agent/interp/*.o | awk 'NR > 1 { sum += $1 } END { print sum }')
+	interp=$(size "$BUILT"/obj/preload/agent/interp/*.o | awk 'NR > 1 { sum += $1 } END { print sum }')
 	ok "without the readers of interpreters ($interp bytes), the injected library has at most 200 KiB of text" \
 		test "$((${text:-999999} - ${interp:-0}))" -le 204800
 	ok "the injected library has at most 256 KiB of text in all (${text:-unknown} bytes)" test "${text:-999999}" -le 262144

@@ -31,6 +31,18 @@ for file in $strays; do
 done
 is "$(untaken copy)" "$(printf '%s\n' $strays)" "a file that is never built or run is found, in each directory"
 
+# uncopied DIRECTORY: tests that need, of BUILD, what lib.sh does not copy where root's user cannot enter the tree.
+uncopied() {
+	grep -rhoE '\$(BUILD|\{BUILD\})"?/[a-z][a-z/_.-]*' --include='*.t' "$1" | tr -d '"{}' |
+		grep -vE '^\$BUILD/(bin|lib|tests/targets|go-cache)(/|$)'
+}
+is "$(uncopied "$SRC/tests/cli")" "" "tests read what is tested from the copy of the build tree, and all else from the tree itself"
+mkdir needs
+sed 's/TREE/BUILD/g' >needs/needs.t <<'END'
+size "$TREE"/obj/x.o; "$TREE/bin/countersink"; RESOLVE=$TREE/tests/symbols/resolve
+END
+is "$(uncopied needs | cut -d / -f 2-)" "$(printf '%s\n' obj/x.o tests/symbols/resolve)" "a test that reads another part of the copy is found"
+
 # unread HEADER: members of the recording's structures that the launcher never names, so that none is written for nothing.
 unread() {
 	grep -oE '^	[a-z_][a-z0-9_ ]* \**[a-z_]+(\[[A-Z_0-9]*\])?(, \**[a-z_]+)*;' "$1" | sed 's/^	[a-z_0-9 ]* //; s/\[[^]]*\]//g; s/[*;,]/ /g' |

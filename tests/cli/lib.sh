@@ -6,6 +6,7 @@
 
 SRC=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=${BUILD:-$SRC/build}
+BUILT=$BUILD # whole; of BUILD, a copy below may have only what is tested
 COUNTERSINK=$BUILD/bin/countersink
 LIB=$BUILD/lib/libcountersink.so
 ENTRY=$BUILD'/lib/countersink/$PLATFORM/libcountersink.so' # what the launcher puts into LD_PRELOAD

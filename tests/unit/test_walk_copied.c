@@ -284,7 +284,7 @@ static void check_program(const char *name, char **argv)
 
 static void check_programs(void)
 {
-	char *python[] = {"python3", "-c",
+	char *python[] = {"/usr/bin/python3", "-c",
 			  "import json, re\nwhile True:\n json.loads(json.dumps({str(i): [i, 'x' * i] for i"
 			  " in range(99)}))\n re.findall('(a+)+b', 'aaaaaaaab' * 9)\n sorted(map(str, range(999)))",
 			  NULL};
