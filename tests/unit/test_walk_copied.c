@@ -249,7 +249,7 @@ static void wait_until_it_works(pid_t pid)
 	}
 }
 
-static void check_program(const char *name, char **argv)
+static void check_program(const char *name, char **argv, int nr_stops)
 {
 	pid_t pid = start_program(argv);
 	int status = 0;
@@ -264,7 +264,7 @@ static void check_program(const char *name, char **argv)
 		waitpid(pid, &status, 0);
 		return;
 	}
-	for (int i = 0; i < NR_STOPS; i++) {
+	for (int i = 0; i < nr_stops; i++) {
 		usleep((useconds_t)(500 + i * 7 % 1000));
 		if (ptrace(PTRACE_INTERRUPT, pid, 0, 0) || waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
 			break;
@@ -276,7 +276,7 @@ static void check_program(const char *name, char **argv)
 		waitpid(pid, &status, 0);
 	printf("# %u stacks: %u the same, %u libunwind's shorter, %u differ; %u of ours incomplete\n", seen.stops,
 	       seen.same, seen.shorter, seen.differ, seen.incomplete);
-	ok(seen.stops > NR_STOPS / 2, "%s: its stacks were copied", name);
+	ok(seen.stops > (uint32_t)nr_stops / 2, "%s: its stacks were copied", name);
 	ok(seen.differ <= seen.stops / 100, "%s: libunwind's stacks are ours, or end in code without tables", name);
 	ok(seen.same >= seen.stops * 9 / 10, "%s: nine of ten are the same to the end", name);
 	judge_bare(name);
@@ -291,14 +291,15 @@ static void check_programs(void)
 	char mix[4096], *cxx[] = {mix, "2000000", NULL}, unindexed[4096], *c[] = {unindexed, "1000", NULL};
 
 	snprintf(mix, sizeof(mix), "%s/tests/targets/unwind_mix", getenv("BUILD") ? getenv("BUILD") : "build");
-	check_program("a C++ program that throws", cxx);
+	/* libunwind gives up in 0.4 % of its stacks: enough stops to tell that from the bound. */
+	check_program("a C++ program that throws", cxx, 3 * NR_STOPS);
 	snprintf(unindexed, sizeof(unindexed), "%s/tests/targets/static_stacks",
 		 getenv("BUILD") ? getenv("BUILD") : "build");
-	check_program("a static program without .eh_frame_hdr", c);
+	check_program("a static program without .eh_frame_hdr", c, NR_STOPS);
 	if (access("/usr/bin/python3", X_OK))
 		skip("python3", "it is not installed");
 	else
-		check_program("python3", python);
+		check_program("python3", python, NR_STOPS);
 }
 
 /* ---- Go ---- */
