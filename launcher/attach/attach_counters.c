@@ -443,7 +443,7 @@ static struct csink_attach_fd *find_fd(const struct csink_attach_counters *c, ui
 	return c->nr_fds ? bsearch(&key, c->fds, c->nr_fds, sizeof(*c->fds), by_id) : NULL;
 }
 
-void csink_attach_counters_drop(struct csink_attach_counters *c, uint64_t id)
+void csink_attach_counters_drop(struct csink_attach_counters *c, uint64_t id, uint32_t source)
 {
 	struct csink_attach_fd *fd = find_fd(c, id);
 
@@ -451,6 +451,7 @@ void csink_attach_counters_drop(struct csink_attach_counters *c, uint64_t id)
 		return;
 	close(fd->fd);
 	fd->fd = -1;
+	fd->source = source;
 }
 
 struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id, uint32_t *source)

@@ -54,7 +54,7 @@ struct csink_attach_counters {
 		int fd;
 		uint32_t event;
 		uint64_t id;
-		uint32_t source; /* 0, or a number that all events have that were opened together */
+		uint32_t source; /* 0, or a number that all events have that were opened together: images.h */
 	} * fds;                 /* fd < 0: it is closed, and its last samples may still come */
 	uint32_t nr_fds, cap_fds;
 	struct csink_attach_lineage *lineages;
@@ -94,8 +94,8 @@ int csink_attach_counters_map(struct csink_attach_counters *c, uint32_t most);
 int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_t event, uint32_t cpu, uint32_t source,
 				uint64_t *id);
 
-/** Close an event; its samples that are in the rings are still found by its id. */
-void csink_attach_counters_drop(struct csink_attach_counters *c, uint64_t id);
+/** Close an event; its samples that are in the rings are still found by its id, as those of a source. */
+void csink_attach_counters_drop(struct csink_attach_counters *c, uint64_t id, uint32_t source);
 
 /** Before they are opened: wake those that poll a ring at each sample. */
 void csink_attach_counters_wake(struct csink_attach_counters *c);

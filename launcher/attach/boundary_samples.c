@@ -240,14 +240,16 @@ static uint32_t source_of(struct csink_boundary *b, uint64_t token, int32_t pid,
 				  may_add ? add_source(b, token, pid) : 0);
 }
 
-static void close_source(struct csink_boundary *b, uint32_t number)
+/* @by  the source whose samples are taken in place of its own; 0: none */
+static void close_source(struct csink_boundary *b, uint32_t number, uint32_t by)
 {
 	struct csink_boundary_source *source = &b->sources[number - 1];
 
 	if (source->is_closed)
 		return;
 	for (uint32_t i = 0; i < source->nr_ids; i++)
-		csink_attach_counters_drop(&b->follow.counters, source->ids[i].id);
+		csink_attach_counters_drop(&b->follow.counters, source->ids[i].id, by ? CSINK_SOURCE_REPLACED : number);
+	source->replaced_by = by;
 	free(source->ids);
 	source->ids = NULL;
 	source->nr_ids = source->cap_ids = 0;
@@ -266,7 +268,7 @@ static void sweep(struct csink_boundary *b)
 		struct pollfd poll_fd = {.fd = b->sources[b->open[i] - 1].first_fd};
 
 		if (poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0 && poll_fd.revents & POLLHUP)
-			close_source(b, b->open[i]);
+			close_source(b, b->open[i], 0);
 	}
 	b->sweep_at = CSINK_MAX(LEAST_SWEEP, 2 * b->nr_open);
 }
@@ -275,6 +277,8 @@ static bool is_same(const struct csink_boundary_id *a, const struct csink_bounda
 {
 	return a->event == b->event && a->cpu == b->cpu;
 }
+
+#define SLOW_EXEC_NS (CSINK_NS_PER_S / 10) /* from a request to the record of the exec that it is about */
 
 /* Has the first one all events of the second? Both have them in one order. */
 static bool has_all_of(const struct csink_boundary_source *first, const struct csink_boundary_source *second)
@@ -289,6 +293,20 @@ static bool has_all_of(const struct csink_boundary_source *first, const struct c
 }
 
 /*
+ * The rings still have samples of both. Those of the replaced one that were taken are followed by the other one's,
+ * which count from there on.
+ */
+static void hand_over(struct csink_boundary *b)
+{
+	for (uint32_t i = 0; i < b->follow.images.nr_living; i++) {
+		struct csink_attach_living *living = &b->follow.images.living[i];
+
+		if (living->source && b->sources[living->source - 1].replaced_by)
+			living->source = b->sources[living->source - 1].replaced_by;
+	}
+}
+
+/*
  * A process below a boundary may open events again, since it cannot know that it has inherited some: after an exec that
  * the library did not see, and below a static program. Were they kept, a program by Go that is replaced a thousand
  * times would have a thousand events at the end, each of which costs every fork, exec and exit. The records tell:
@@ -298,6 +316,7 @@ static bool has_all_of(const struct csink_boundary_source *first, const struct c
 static void close_second_ones(struct csink_boundary *b, uint64_t settled_ns)
 {
 	uint32_t first = b->nr_looked_at;
+	bool is_replaced = false;
 
 	for (uint32_t i = first; i < b->nr_sources; i++) {
 		const struct csink_boundary_source *source = &b->sources[i];
@@ -306,12 +325,14 @@ static void close_second_ones(struct csink_boundary *b, uint64_t settled_ns)
 
 		if (older && older <= i && !b->sources[older - 1].is_closed &&
 		    has_all_of(&b->sources[older - 1], source)) {
-			close_source(b, i + 1);
-			csink_attach_images_end_source(&b->follow.images, i + 1);
+			close_source(b, i + 1, older);
+			is_replaced = true;
 		}
-		if (i == b->nr_looked_at && (source->is_closed || source->come_ns < settled_ns))
+		if (i == b->nr_looked_at && (source->is_closed || source->come_ns + SLOW_EXEC_NS < settled_ns))
 			b->nr_looked_at++;
 	}
+	if (is_replaced)
+		hand_over(b);
 }
 
 static void adopt(struct csink_boundary *b, uint32_t number, int fd, uint16_t event, uint16_t cpu)
@@ -371,7 +392,7 @@ int csink_boundary_open_self(struct csink_boundary *b)
 #define MANY_REQUESTS 16
 #define SHORT_NS (CSINK_NS_PER_S / 4)
 
-#define TOKEN_OF_PARENTS (1ULL << 63) /* processes send none of these */
+#define TOKEN_OF_PARENTS (1ULL << 63) /* the launcher's own: what processes send has none of these */
 
 static void write_parent(const struct csink_boundary *b, int32_t tid, const struct csink_boundary_parent *parent)
 {
@@ -422,23 +443,32 @@ static bool arm_parent(struct csink_boundary *b, int32_t tid)
 		err = -ENOMEM;
 	csink_attach_counters_opened(c);
 	if (err)
-		close_source(b, number);
+		close_source(b, number, 0);
 	return !err;
 }
 
-/* A child of the thread has asked. */
-static void count_request(struct csink_boundary *b, int32_t tid)
+/* Is it a child of the thread's process, and that is another one than this? A process could name any thread. */
+static bool is_child_of(int32_t pid, int32_t tid)
+{
+	struct csink_task child, parent;
+
+	return !csink_task_read(pid, &child) && !csink_task_read(tid, &parent) && child.ppid == parent.tgid &&
+	       parent.tgid != getpid();
+}
+
+/* A process has asked that names the thread as the one that made it. */
+static void count_request(struct csink_boundary *b, int32_t tid, int32_t pid)
 {
 	struct csink_boundary_asking *asking = &b->asking[(uint32_t)tid % CSINK_BOUNDARY_PARENTS];
 	uint64_t now_ns = csink_monotonic_ns();
 
-	if (!tid || asking->is_armed)
+	if (tid <= 0 || asking->is_armed)
 		return;
 	if (asking->tid != tid || now_ns - asking->since_ns > SHORT_NS)
 		*asking = (struct csink_boundary_asking){.tid = tid, .since_ns = now_ns};
 	if (++asking->nr != MANY_REQUESTS)
 		return;
-	asking->is_armed = arm_parent(b, tid);
+	asking->is_armed = is_child_of(pid, tid) && arm_parent(b, tid);
 	if (asking->is_armed)
 		write_parent(b, tid, &(struct csink_boundary_parent){.tid = tid, .armed_ns = csink_monotonic_ns()});
 }
@@ -498,7 +528,9 @@ static void take_message(struct csink_boundary *b, int fd, const struct csink_bo
 			 uint32_t nr)
 {
 	bool is_of_us = is_of_here(fd, message), may_add = message->kind != CSINK_BOUNDARY_WITHDRAW;
-	uint32_t number = is_of_us && !map(b) ? source_of(b, message->token, message->pid, may_add) : 0;
+	uint32_t number = is_of_us && !(message->token & TOKEN_OF_PARENTS) && !map(b)
+				  ? source_of(b, message->token, message->pid, may_add)
+				  : 0;
 
 	b->nr_elsewhere += !is_of_us && message->kind == CSINK_BOUNDARY_LAST;
 	for (uint32_t i = 0; i < nr; i++) {
@@ -508,12 +540,12 @@ static void take_message(struct csink_boundary *b, int fd, const struct csink_bo
 			close(fds[i]);
 	}
 	if (number && !may_add)
-		close_source(b, number);
+		close_source(b, number, 0);
 	if (message->kind != CSINK_BOUNDARY_LAST)
 		return;
 	if (number) {
 		b->sources[number - 1].is_whole = true;
-		count_request(b, message->parent);
+		count_request(b, message->parent, message->pid);
 	}
 	answer(b, fd);
 }

@@ -32,6 +32,7 @@ struct csink_boundary_source {
 	bool is_closed, is_whole; /* is_whole: all that were opened have come */
 	bool is_everywhere;       /* it has all events on all CPUs: ids does not list them */
 	uint32_t place;           /* in struct csink_boundary's open */
+	uint32_t replaced_by;     /* the source that its threads' samples are taken of since it is closed; 0: none */
 	struct csink_boundary_id {
 		uint64_t id;
 		uint16_t event, cpu;

@@ -208,7 +208,7 @@ static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t 
 		task.comm, pid);
 }
 
-/* Whose event told of the fork or exec of a process? Behind the time is its id. */
+/* Of which source's events is the record of a fork or exec? Behind the time is the event's id. */
 static void note_source(struct csink_attach_follow *f, const struct perf_event_header *record, int32_t pid)
 {
 	uint32_t source = 0;
@@ -216,7 +216,7 @@ static void note_source(struct csink_attach_follow *f, const struct perf_event_h
 
 	memcpy(&id, (const char *)record + record->size - sizeof(id), sizeof(id));
 	if (csink_attach_counters_find(&f->counters, id, &source))
-		csink_attach_images_told_by(&f->images, pid, source);
+		csink_attach_images_note_source(&f->images, pid, source);
 }
 
 static void take_record(void *arg, const struct perf_event_header *record, uint64_t time_ns)

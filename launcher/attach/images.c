@@ -293,7 +293,7 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 		image->state = CSINK_REC_EXITED;
 }
 
-void csink_attach_images_told_by(struct csink_attach_images *images, int32_t pid, uint32_t source)
+void csink_attach_images_note_source(struct csink_attach_images *images, int32_t pid, uint32_t source)
 {
 	uint32_t number;
 	struct csink_attach_image *image = source ? image_of(images, pid, &number) : NULL;
@@ -308,13 +308,6 @@ uint32_t csink_attach_images_source_of(const struct csink_attach_images *images,
 	const struct csink_attach_image *image = image_of(images, pid, &number);
 
 	return image && image->state == CSINK_REC_LIVE ? image->source : 0;
-}
-
-void csink_attach_images_end_source(struct csink_attach_images *images, uint32_t source)
-{
-	for (uint32_t i = 0; i < images->nr_living; i++)
-		if (images->living[i].source == source)
-			images->living[i].source = 0;
 }
 
 void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,

@@ -99,25 +99,24 @@ bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, u
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
 						       uint64_t time_ns);
 
+#define CSINK_SOURCE_REPLACED UINT32_MAX /* of events that were closed, since another source's count the same */
+
 /**
  * Is this the source (csink_attach_fd) whose samples of the thread are taken? A thread may have inherited events of
  * several, which count the same: the first that samples it is the one.
  */
 static inline bool csink_attach_images_is_source(struct csink_attach_living *thread, uint32_t source)
 {
-	if (!thread->source)
+	if (!thread->source && source != CSINK_SOURCE_REPLACED)
 		thread->source = source;
 	return thread->source == source;
 }
 
-/** Events of that source told of the fork or exec that began the process's latest image. 0 is fine. */
-void csink_attach_images_told_by(struct csink_attach_images *images, int32_t pid, uint32_t source);
+/** The record of the fork or exec that began the process's latest image is of that source's events. 0 is fine. */
+void csink_attach_images_note_source(struct csink_attach_images *images, int32_t pid, uint32_t source);
 
 /** The oldest source whose events all threads of a living process have, from its fork or exec on; 0: none is known. */
 uint32_t csink_attach_images_source_of(const struct csink_attach_images *images, int32_t pid);
-
-/** The events of a source are closed, while others sample its threads. */
-void csink_attach_images_end_source(struct csink_attach_images *images, uint32_t source);
 
 /* Records of the kernel. */
 void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, int32_t ppid, int32_t tid,

@@ -73,18 +73,18 @@ static int read_file(struct request *r)
 }
 
 /*
- * Has this child inherited events that the launcher has opened on the thread that made it? A thread waits while its
- * vfork child has its memory; a forked child must have begun so late that its fork came after them.
+ * Has this child inherited events that the launcher has opened on the thread that made it? It must have begun so late
+ * that its fork came after them: the launcher may open them between a fork and this.
  */
 static bool is_parent_armed(const struct request *r)
 {
 	const uint64_t late_ns = CSINK_BOUNDARY_WAIT_MS * 1000000ULL;
+	uint64_t begin_ns = csink_in_vfork_child() ? csink_now_ns() : csink_own_recording.header->start_monotonic_ns;
 	struct csink_boundary_parent parent;
 	long n = csink_rawcall(SYS_pread64, r->file_fd, &parent, sizeof(parent),
 			       csink_boundary_parent_at(r->message.parent));
 
-	return n == (long)sizeof(parent) && parent.tid == r->message.parent &&
-	       (csink_in_vfork_child() || csink_own_recording.header->start_monotonic_ns > parent.armed_ns + late_ns);
+	return n == (long)sizeof(parent) && parent.tid == r->message.parent && begin_ns > parent.armed_ns + late_ns;
 }
 
 static int connect_launcher(struct request *r)
