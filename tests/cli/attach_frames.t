@@ -305,7 +305,8 @@ fi
 
 # ---- without rights
 
-start_unprivileged "$PYTHON" "$FRAMES/shares.py"
+cp "$FRAMES/shares.py" .
+start_unprivileged "$PYTHON" "$PWD/shares.py"
 wait_until 30 has_run "$target" 100
 mkdir -m 777 own
 unprivileged() {

@@ -8,6 +8,12 @@ FRAMES=$SRC/tests/frames
 [ "$(uname -m)" = x86_64 ] || skip_all "frames of V8 are read on x86-64"
 have python3 || skip_all "python3 is not installed"
 
+# has_builtins NODE: in the symbol table of the program, or of its libnode
+has_builtins() {
+	file=$(ldd "$1" | awk '/libnode/ { print $3 }')
+	readelf -sW "${file:-$(readlink -f "$1")}" 2>/dev/null | grep -q 'Builtins_ArrayPrototypeSort$'
+}
+
 for node in $(command -v node) $NODES; do
 	"$node" -p '"'"$node"' " + process.versions.node.split(".")[0] + " " + process.arch' 2>/dev/null </dev/null
 done | grep ' x64$' | sort -u -k2,2 >nodes
@@ -61,8 +67,15 @@ each_version() { # NODE NAME MAJOR
 
 	countersink -q -F 2000 --frames=native -o native.pb.gz -- "$1" "$FRAMES/work.js" 400 >out 2>err </dev/null
 	is "$?:$(cat out err)" "0:1000" "$2: with --frames=native, the program runs as without countersink"
-	share=$(share_of native.pb.gz '^Builtins_')
-	ok "$2: builtins have names, where they are mapped twice, too ($share % of the samples are in one)" test "$share" -ge 25
+	# Debian's libnode is stripped: its builtins are one piece of code without a name.
+	builtin=Builtins_ArrayPrototypeSort
+	if has_builtins "$1"; then
+		share=$(share_of native.pb.gz '^Builtins_')
+		ok "$2: builtins have names, where they are mapped twice, too ($share % of the samples are in one)" test "$share" -ge 25
+	else
+		skip "$2: builtins have names, where they are mapped twice, too" "its symbol table has no builtins"
+		builtin='\[libnode\.so\.[0-9]+\+0x[0-9a-f]+\]'
+	fi
 	share=$(share_of native.pb.gz '^\[no symbol')
 	ok "$2: with --frames=native, code without a name is compiled code alone ($share % of the samples)" test "$share" -le 45
 	is "$(countersink export -f folded native.pb.gz | grep -c ';sorting;')" 0 "$2: --frames=native has no function of JavaScript"
@@ -89,7 +102,7 @@ each_version() { # NODE NAME MAJOR
 	like "$(cat folded)" ';counting;(.*;)?\[wasm\];\[wasm\];\[wasm\] [0-9]+$' "$2: code of WebAssembly, below the function that calls it"
 
 	countersink -q -F 2000 --frames=both -o both.pb.gz -- "$1" "$FRAMES/work.js" 200 >out 2>&1 </dev/null
-	like "$(countersink export -f folded both.pb.gz)" ';sort;Builtins_ArrayPrototypeSort;' "$2: --frames=both has the native frame, too"
+	like "$(countersink export -f folded both.pb.gz)" ";sort;$builtin;" "$2: --frames=both has the native frame, too"
 }
 
 while read -r node major _; do
