@@ -86,7 +86,7 @@ int csink_save_profile(struct csink_save *save, struct csink_profile *profile, e
 {
 	int err = csink_save_anywhere(save->path, profile);
 
-	if (save->folds_native && csink_fold_native(profile))
+	if (save->folds_native && (words >= CSINK_SAVE_REPORT || save->format) && csink_fold_native(profile))
 		return csink_fail(err ?: -ENOMEM, "no memory: no report");
 	if (words >= CSINK_SAVE_REPORT)
 		print_report(save, profile, words == CSINK_SAVE_REPORT_ALL);

@@ -139,7 +139,7 @@ void csink_judge_moves(struct judge *judge)
 		moves->nr--;
 	for (uint32_t i = 0; i < moves->nr; i++)
 		measure(judge, moves->all[i].function, false, &moves->all[i]);
+	order(judge, moves);
 	if (moves->sum * direction > 0 && has_totals(judge))
 		find_within(judge, moves);
-	order(judge, moves);
 }

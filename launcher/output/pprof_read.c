@@ -131,9 +131,11 @@ static int add_function(struct reader *r, const struct csink_field *message)
 
 	if (err || !got[FUNCTION_ID] || !take_string(r, got[FUNCTION_NAME], &function.name) ||
 	    !take_string(r, got[FUNCTION_SYSTEM_NAME], &function.system_name) ||
-	    !take_string(r, got[FUNCTION_FILE], &function.file) ||
-	    !take_string(r, got[FUNCTION_LANGUAGE], &function.language))
+	    !take_string(r, got[FUNCTION_FILE], &function.file))
 		return fail(r, -EBADMSG, "a damaged function");
+	/* pprof has no such field: another writer's may be something else. */
+	if (!take_string(r, got[FUNCTION_LANGUAGE], &function.language))
+		function.language = 0;
 	return csink_ids_add(&r->functions, got[FUNCTION_ID], csink_profile_function_add(r->p, &function));
 }
 

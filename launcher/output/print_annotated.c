@@ -98,6 +98,18 @@ static void print_missing(const struct annotator *a, const char *path, int err)
 					      : "run this in the directory that the path is relative to");
 }
 
+/* A source file of the Java virtual machine's languages, by its ending. */
+static bool is_of_jvm(const char *path)
+{
+	static const char *const endings[] = {".java", ".scala", ".kt", ".clj"};
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot && i < CSINK_ARRAY_SIZE(endings); i++)
+		if (!strcmp(dot, endings[i]))
+			return true;
+	return false;
+}
+
 /*
  * Open a source file. The path of a Java file is relative to the directory where packages begin: the file is looked
  * for in the working directory, then where Maven, Gradle and others have packages begin. @at: receives its path.
@@ -108,9 +120,10 @@ static FILE *open_source(const char *path, char *at, size_t bytes)
 		"",    "src/main/java/", "src/test/java/", "src/main/scala/", "src/main/kotlin/", "src/main/clojure/",
 		"src/"};
 	FILE *source = NULL;
+	size_t nr = *path != '/' && is_of_jvm(path) ? CSINK_ARRAY_SIZE(roots) : 1;
 	int err = 0; /* of the path itself */
 
-	for (size_t i = 0; *path && !source && i < (*path == '/' ? 1 : CSINK_ARRAY_SIZE(roots)); i++) {
+	for (size_t i = 0; *path && !source && i < nr; i++) {
 		if ((size_t)snprintf(at, bytes, "%s%s", roots[i], path) < bytes)
 			source = csink_regular_fopen(at, 0, MAX_SOURCE);
 		err = i ? err : errno;

@@ -28,7 +28,7 @@ static uint32_t copy_directory(char *to, uint32_t room)
 {
 	long nr = csink_calls_are_off(CSINK_CALLS_SCAN)
 			  ? 0
-			  : csink_rawcall(SYS_readlinkat, AT_FDCWD, "/proc/self/cwd", to, room);
+			  : csink_rawcall(SYS_readlinkat, AT_FDCWD, "/proc/thread-self/cwd", to, room);
 
 	if (nr <= 0 || nr >= (long)room)
 		return 0;
@@ -115,8 +115,8 @@ static uint32_t add_directories(char *names, uint32_t nr)
 	char first = names[strlen(names) + 1];
 	uint32_t bytes = first_directory ? (uint32_t)strlen(first_directory) + 1 : 0;
 
-	/* Others are absolute, or names of code in no file: <string>, (eval 12). */
-	if (first == '/' || first == '<' || first == '(' || bytes < 2 || bytes > MAX_NAMES - nr)
+	/* Others are absolute, or names of code in no file: <string>, (eval 12), -e. */
+	if (first == '/' || first == '<' || first == '(' || first == '-' || bytes < 2 || bytes > MAX_NAMES - nr)
 		return nr;
 	memcpy(names + nr, first_directory, bytes);
 	nr += bytes;

@@ -117,21 +117,25 @@ static bool load_upper(struct csink_interp_walk *walk, uintptr_t at, uint32_t *v
 /* Text of Latin-1 as UTF-8, in its place; what has no room is cut. Returns how many bytes. */
 static uint32_t widen(char *text, uint32_t bytes)
 {
-	uint32_t nr = bytes, room, high = 0;
+	uint32_t nr = bytes, room, high = 0, end;
 
 	for (uint32_t i = 0; i < bytes; i++)
 		high += (unsigned char)text[i] >> 7;
-	for (room = bytes + high; nr-- > 0;) {
+	end = room = bytes + high;
+	while (nr-- > 0) {
 		unsigned char c = (unsigned char)text[nr];
 		uint32_t size = c >> 7 ? 2 : 1;
 
 		room -= size;
-		if (room + size <= MAX_TEXT)
-			text[room + size - 1] = (char)(c >> 7 ? 0x80 | (c & 0x3f) : c);
-		if (size == 2 && room < MAX_TEXT)
+		if (room + size > MAX_TEXT) {
+			end = room;
+			continue;
+		}
+		text[room + size - 1] = (char)(c >> 7 ? 0x80 | (c & 0x3f) : c);
+		if (size == 2)
 			text[room] = (char)(0xc0 | c >> 6);
 	}
-	return CSINK_MIN(bytes + high, (uint32_t)MAX_TEXT);
+	return end;
 }
 
 /* Copy a shared key's text, as UTF-8. Returns how many bytes; 0: it cannot be read. */
