@@ -39,9 +39,8 @@ struct csink_boundary_file {
 };
 
 /*
- * Behind it: threads whose children executed so many such programs that the launcher has opened events on them. Their
- * later children, which inherit those, ask for none. A thread's place is its TID modulo their number; what is not 0 is
- * taken.
+ * After it in the file: slots by TID modulo their number, tid 0 if free. Each is a thread on which the launcher has
+ * opened events, since its children executed many such programs. Its later children inherit these, and ask for none.
  */
 #define CSINK_BOUNDARY_PARENTS 64
 struct csink_boundary_parent {

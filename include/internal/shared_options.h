@@ -36,7 +36,7 @@ enum csink_opt_flags {
 /* A row of the commands that print or export a profile. */
 #define CSINK_FOLD_NATIVE_OPTION(X, flags)                                                                             \
 	X(FOLD_NATIVE, 0, "", "0", CSINK_OPT_BOOL | (flags),                                                           \
-	  "add native code to the function of Python, PHP, Perl, Ruby or JavaScript that called it")
+	  "add native code to the interpreted or Java function that called it")
 
 #define CSINK_RUN_OPTIONS(X)                                                                                           \
 	X(EVENTS, 'e', "LIST", "auto", CSINK_OPT_LIB,                                                                  \
@@ -49,7 +49,7 @@ enum csink_opt_flags {
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", CSINK_OPT_LIB, "how samples are taken")                 \
 	X(UNWIND, 0, "auto|dwarf|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                             \
 	X(FRAMES, 0, "auto|native|both", "auto", CSINK_OPT_LIB,                                                        \
-	  "functions of Python, PHP, Perl: in place of the evaluator's calls, not shown, or beside them")              \
+	  "functions of interpreters and Java: in place of the evaluator's calls, not shown, or beside them")          \
 	X(OFF_CPU, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                         \
 	  "also sample where threads block: wall time less CPU time, with full stacks")                                \
 	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                        \

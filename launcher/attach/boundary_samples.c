@@ -309,8 +309,8 @@ static void hand_over(struct csink_boundary *b)
 /*
  * A process below a boundary may open events again, since it cannot know that it has inherited some: after an exec that
  * the library did not see, and below a static program. Were they kept, a program by Go that is replaced a thousand
- * times would have a thousand events at the end, each of which costs every fork, exec and exit. The records tell:
- * they come after the request.
+ * times would have a thousand events at the end, each of which costs every fork, exec and exit. The records of
+ * fork and exec have the source: they come after the request.
  * @settled_ns  the records before that have been taken.
  */
 static void close_second_ones(struct csink_boundary *b, uint64_t settled_ns)
@@ -387,8 +387,8 @@ int csink_boundary_open_self(struct csink_boundary *b)
 
 /* ---- threads whose children ask ---- */
 
-/* From so many requests in so short a time on, children inherit. Those that can be injected do, too, and what samples
- * them besides costs as much again: a few requests are cheaper. */
+/* After so many requests in so short a time, the events are opened on the parent, and its later children inherit them.
+ * Injected children inherit them, too, and are sampled twice then: a few requests are cheaper. */
 #define MANY_REQUESTS 16
 #define SHORT_NS (CSINK_NS_PER_S / 4)
 

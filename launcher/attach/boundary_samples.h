@@ -28,8 +28,8 @@ struct csink_boundary_source {
 	int32_t pid;              /* of the process that they were opened on */
 	uint64_t come_ns;         /* the request */
 	int anchor_fd;            /* -1: none */
-	int first_fd;             /* tells when all tasks that have inherited it have ended */
-	bool is_closed, is_whole; /* is_whole: all that were opened have come */
+	int first_fd;             /* hangs up when all tasks that have inherited it have ended */
+	bool is_closed, is_whole; /* is_whole: all descriptors have come */
 	bool is_everywhere;       /* it has all events on all CPUs: ids does not list them */
 	uint32_t place;           /* in struct csink_boundary's open */
 	uint32_t replaced_by;     /* the source that its threads' samples are taken of since it is closed; 0: none */

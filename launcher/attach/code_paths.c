@@ -14,7 +14,7 @@
 #define MAX_SAVED 16          /* words that the path has written */
 #define NR_MET 8192
 #define MAX_UP_TO_RETURN 400 /* instructions of a callee, up to its first return */
-#define MAX_OF_CALLEES 6000  /* of all callees on the way from one address: hardly any pops what it was given */
+#define MAX_OF_CALLEES 6000  /* of all callees on the way from one address: few pop their arguments */
 #define MAX_POPPED 16
 #define MAX_BEFORE 2048 /* bytes before an address in which its function may begin */
 #define MAX_STARTS 32

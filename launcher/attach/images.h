@@ -34,8 +34,8 @@ struct csink_attach_image {
 	bool is_exec;     /* it began with an exec that was seen */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */
-	uint32_t source;  /* the oldest (csink_attach_fd) whose events told of its fork or exec: all its threads have
-			     them */
+	uint32_t source;  /* the oldest (csink_attach_fd) whose events have the record of its fork or exec: all its
+			     threads have these */
 	struct csink_attach_mapping *mappings;
 	uint32_t nr_mappings, cap_mappings, last_mapping;
 	struct csink_attach_thread *threads;

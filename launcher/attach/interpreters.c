@@ -11,8 +11,8 @@
 #include "launcher/session/outside.h"
 #include "preload/core/interpreter_signs.h"
 
-#define UNREAD(language) language " frames are not read: from outside only those of CPython are"
-#define OR_BY_MAP ", besides names in a map for perf"
+#define UNREAD(language) language " frames are not read: attach reads those of CPython only"
+#define OR_BY_MAP ", and names from /tmp/perf-PID.map if there is one"
 
 static const struct {
 	const char *sign;
@@ -138,7 +138,7 @@ void csink_attach_interpreters_note(const struct csink_attach_images *images, bo
 			snprintf(more, sizeof(more), " and %u more", reasons[i].nr - 1);
 		csink_outside_note(outside, "%s%s (process %d%s)", reasons[i].unread,
 				   is_read_inside(reasons[i].unread) && !in_run
-					   ? "; start the program with countersink to have them"
+					   ? "; start the program with countersink to see them"
 					   : "",
 				   reasons[i].first, more);
 	}

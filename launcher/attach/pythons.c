@@ -160,11 +160,11 @@ static void note_missing(const struct csink_attach_pythons *pythons, const struc
 {
 	static const char *const whys[CSINK_NR_READ_STATES] = {
 		[CSINK_READ_LATE] = "read too late",
-		[CSINK_READ_RESTED] = "in pauses after reads of more than 1 ms",
+		[CSINK_READ_RESTED] = "skipped after a read of more than 1 ms",
 		[CSINK_READ_UNFINISHED] = "while a call began or ended",
 		[CSINK_READ_NO_ROOM] = "with more functions than there is memory for",
 		[CSINK_READ_NO_STATES] = "before the interpreter's threads were found",
-		[CSINK_READ_NOT] = "not looked at in time",
+		[CSINK_READ_NOT] = "not reached by a reading thread in time",
 	};
 	const uint64_t *counts = pythons->counts;
 	struct csink_attach_readers_count count = csink_attach_readers_count(pythons->readers);
@@ -187,7 +187,7 @@ static void note_missing(const struct csink_attach_pythons *pythons, const struc
 			counts[CSINK_READ_LATE] && count.first < count.all
 				? "; fewer as root, or with ulimit -r 1 (real-time priority)"
 				: "",
-			counters->in_run ? "" : "; start the program with countersink to have them");
+			counters->in_run ? "" : "; start the program with countersink to see them");
 	if (count.left)
 		csink_outside_note(
 			outside,
@@ -211,16 +211,17 @@ void csink_attach_pythons_note(const struct csink_attach_pythons *pythons, const
 				   pythons->denied_pid);
 	if (pythons->has_no_copies && pythons->has_any)
 		csink_outside_note(
-			outside, "Python frames are not read: they are merged with stacks that are walked over copies "
-				 "(--unwind=auto)");
+			outside,
+			"Python frames are not read: they need copies of stacks, which --unwind=fp and none do "
+			"not take: use --unwind=auto");
 	else if (pythons->start_err)
 		csink_outside_note(outside, "Python frames are not read: %s",
 				   csink_explain_brief(-pythons->start_err, text, sizeof(text)));
 	else if (pythons->late_pid)
 		csink_outside_note(
 			outside, "Python frames of process %d are not read: %s", pythons->late_pid,
-			counters->at_exec ? "attach prepares for them where the command itself is python; start it "
-					    "with countersink to have them"
+			counters->at_exec ? "attach reads those of a command only where that itself is python; "
+					    "start it with countersink to see them"
 					  : "nothing ran Python when countersink attached: attach again while it does");
 }
 

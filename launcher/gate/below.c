@@ -21,7 +21,7 @@ int csink_judge_below(struct judge *judge)
 	{
 		const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
 
-		/* A run without parts, as a baseline may have it, does not know. */
+		/* A run without parts, as of an old baseline, has no callers. */
 		for (uint32_t f = 0; weights->nr_parts && f < weights->nr; f++)
 			own[f] += weights->self[f];
 		for (uint32_t k = 0; k < weights->nr_parts; k++) {
@@ -66,7 +66,7 @@ int csink_judge_modules(struct judge *judge)
 		return -ENOMEM;
 	for (uint32_t f = 0; f < functions->nr; f++)
 		out->modules[f] = functions->all[f].module;
-	/* A file is not told apart from its other version, which may be in another directory. */
+	/* The two versions of a file may be in different directories: each side is named by itself. */
 	for (int side = 0; side < 2; side++) {
 		struct naming n = {functions, paths, of, 0, side};
 

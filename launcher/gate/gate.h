@@ -106,8 +106,8 @@ struct csink_gate_move {
 /* Where a change of the command's time went. */
 struct csink_gate_moves {
 	uint32_t nr; /* 0: no change, or unknown */
-	struct csink_gate_move
-		all[CSINK_GATE_MAX_MOVES + 1]; /* own costs, in the order of rows; room for one to fall out */
+	struct csink_gate_move all[CSINK_GATE_MAX_MOVES +
+				   1]; /* own costs, in the order of rows; one spare entry while they are ranked */
 	struct csink_gate_move within; /* with what it calls: the least function that holds most of the change */
 	bool has_within;
 	double sum;   /* of all functions */

@@ -76,7 +76,7 @@ static void print_number(const struct annotator *a, const struct csink_annotated
 	csink_text_print(a->r.out, "%7" PRId64 "\n", line->line);
 }
 
-/* Was a file written after the profile's start? Its lines may be others now. */
+/* Was a file written after the profile's start? Its line numbers may no longer match. */
 static bool is_newer(const struct annotator *a, const char *path)
 {
 	struct stat st;
@@ -94,7 +94,7 @@ static void print_missing(const struct annotator *a, const char *path, int err)
 	else
 		csink_text_print(a->r.out, "%19snote: %s cannot be read: %s; %s to see its lines\n", "", path,
 				 csink_regular_why(err),
-				 *path == '/' ? "put the file there as it was"
+				 *path == '/' ? "restore the file"
 					      : "run this in the directory that the path is relative to");
 }
 
@@ -154,9 +154,10 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 	if (!source && *path)
 		print_missing(a, path, err);
 	if (source && is_newer(a, where))
-		csink_text_print(a->r.out,
-				 "%19snote: the file was changed after the profile's start: lines may be others now\n",
-				 "");
+		csink_text_print(
+			a->r.out,
+			"%19snote: the file was changed after the profile's start: line numbers may no longer match\n",
+			"");
 	for (; at < last && (!source || !lines[at].line); at++)
 		print_number(a, &lines[at]);
 	while (source && at < last && getline(&text, &size, source) > 0) {

@@ -41,7 +41,7 @@ while read -r python version; do
 		is $? 0 "CPython $version ($python) at $rate Hz: status 0"
 		wait "$target"
 		is "$?:$(cat target.out target.err)" "0:done" "CPython $version ($python) at $rate Hz: output and status of the target are as without countersink"
-		unlike "$(cat err)" 'missing in 0 of' "CPython $version ($python) at $rate Hz: no line where no stack lacks its functions"
+		unlike "$(cat err)" 'missing in 0 of' "CPython $version ($python) at $rate Hz: no note where every stack has its functions"
 		judge "CPython $version ($python)" steps.json $rate
 	done
 done <pythons
@@ -103,7 +103,7 @@ unlike "$(cat err)" 'shares\.py|Python functions are missing' "--frames=native: 
 attach -p "$shares" -d 1 --frames=both -o both.pb.gz >out 2>err
 like "$(countersink export -f folded both.pb.gz)" 'work;_PyEval_EvalFrameDefault' "--frames=both has the functions beside the evaluator's frames"
 attach -p "$shares" -d 1 --unwind=fp >out 2>err
-is "$(grep -c 'Python frames are not read: they are merged with stacks that are walked over copies' err)" 1 "--unwind=fp: the report has one line with the reason"
+is "$(grep -c 'Python frames are not read: they need copies of stacks, which --unwind=fp and none do not take' err)" 1 "--unwind=fp: the report has one line with the reason"
 attach -p "$shares" -d 1 --unwind=libunwind -o both.pb.gz >out 2>err
 like "$(cat err)" ' shares\.py +work$' "--unwind=libunwind: functions of Python are reported"
 attach -t "$shares" -d 1 >out 2>err
@@ -197,7 +197,7 @@ attach -o command.pb.gz -- "$PYTHON" after.py >out 2>err
 is "$?:$(cat out)" "0:done" "a Python program that is started has its output and status"
 like "$(cat err)" ' after\.py +after$' "a Python program that is started: its functions are reported"
 attach -- sh -c '"$0" after.py; exit $?' "$PYTHON" >out 2>err
-is "$?:$(grep -c 'note  *Python frames of process [0-9]* are not read: attach prepares for them where the command itself is python' err)" 0:1 "a Python program below a command that is not Python: the report says why its functions have no names"
+is "$?:$(grep -c 'note  *Python frames of process [0-9]* are not read: attach reads those of a command only where that itself is python' err)" 0:1 "a Python program below a command that is not Python: the report says why its functions have no names"
 cat >sleepy.py <<'EOF'
 import time
 def burn(seconds):
@@ -222,7 +222,7 @@ fi
 "$TARGETS/deny_perf" -a "$COUNTERSINK" attach -- "$PYTHON" after.py >out 2>err
 is "$?:$(cat out)" "0:done" "reading threads cannot be bound to their CPUs: output and status are as without countersink"
 unlike "$(cat err)" 'dropped by the kernel' "reading threads cannot be bound to their CPUs: no sample is lost"
-like "$(cat err)" 'missing in ([0-9]+) of \1 stacks .*: [0-9]+ not looked at in time; start the program with countersink to have them' "reading threads cannot be bound to their CPUs: a note counts what they have not read"
+like "$(cat err)" 'missing in ([0-9]+) of \1 stacks .*: [0-9]+ not reached by a reading thread in time; start the program with countersink to see them' "reading threads cannot be bound to their CPUs: a note counts what they have not read"
 cp "$PYTHON" python-copy
 cat >driver.py <<'EOF'
 import os
@@ -360,7 +360,7 @@ public class Spin {
 }
 EOF
 other() { # LANGUAGE COMMAND FILE
-	local line="$1 frames are not read: from outside only those of CPython are.*; start the program with countersink to have them (process [0-9]*)\$"
+	local line="$1 frames are not read: attach reads those of CPython only.*; start the program with countersink to see them (process [0-9]*)\$"
 
 	if ! have "$2"; then
 		skip "attach, a command in $1: one line says why its functions are not named" "$2 is not installed"

@@ -112,7 +112,7 @@ like "$(countersink report --annotate main::evaluated Perl.pb.gz 2>&1)" 'note: t
 	"--annotate of evaluated code: a note says that it is in no file"
 mv other/later.pl other/gone.pl
 countersink report --annotate main::later Perl.pb.gz >out 2>&1
-is "$?:$(grep -c "note: $TMP/other/later.pl cannot be read: No such file or directory; put the file there as it was to see its lines" out)" 0:1 \
+is "$?:$(grep -c "note: $TMP/other/later.pl cannot be read: No such file or directory; restore the file to see its lines" out)" 0:1 \
 	"--annotate of a source file that is gone: one line names it, and what to do"
 like "$(cat out)" '^( +[0-9.]+)? +[0-9.]+ +1$' "--annotate of a source file that is gone: the line has its weight"
 mv other/gone.pl other/later.pl

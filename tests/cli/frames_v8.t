@@ -94,7 +94,7 @@ each_version() { # NODE NAME MAJOR
 	done
 
 	countersink -q -F 2000 -o others.pb.gz -- "$1" "$FRAMES/others.js" 300 >out 2>err </dev/null
-	is "$?:$(cat out err)" "0:1000" "$2: a program with other code runs as without countersink"
+	is "$?:$(cat out err)" "0:1000" "$2: regular expressions and WebAssembly: output and status are as without countersink"
 	share=$(share_of others.pb.gz '^\[no symbol')
 	ok "$2: hardly any of its code has no name ($share % of the samples)" test "$share" -le 1
 	countersink export -f folded others.pb.gz >folded

@@ -64,7 +64,7 @@ static const uint8_t pairs[][2] = {
 enum exported { EXPORTED(EXPORTED_ID) NR_EXPORTED };
 static const char exports[NR_EXPORTED][48] = {EXPORTED(EXPORTED_NAME)};
 
-/* MADE: one thread makes the machine, which has no interpreter yet. What code that thread runs can be named. */
+/* MADE: the machine is being created, without an interpreter yet. Only code of the creating thread can be named. */
 enum state { UNKNOWN = CSINK_HOTSPOT_UNKNOWN, BUSY = CSINK_HOTSPOT_BUSY, MADE, READY, REFUSED };
 
 static struct csink_hotspot machine CSINK_COLD;

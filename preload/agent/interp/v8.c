@@ -448,7 +448,7 @@ static uint64_t function_at_edge(struct csink_interp_walk *walk, uintptr_t end)
 		function |= (code & masks[i]) == first[i];
 	if (function)
 		return (uint64_t)walk->context->uc_mcontext.gregs[REG_RDI];
-	/* This one comes behind the removal of arguments. Most of V8's own code has no frame at all. */
+	/* The function's own return comes after the removal of arguments. Most of V8's own code has no frame at all. */
 	if ((uint8_t)code != RET && end == csink_context_sp(walk->context) + 8 &&
 	    !csink_v8_is_own_code(walk, csink_context_pc(walk->context)))
 		csink_interp_load(walk, end + (uintptr_t)FRAME_FUNCTION, &function);
@@ -484,7 +484,8 @@ static uint64_t take_function(struct csink_interp_walk *walk, uint64_t shared, u
 	return csink_interp_frame(walk, identity, shared, place->position) ? identity : 0;
 }
 
-/* What the thread keeps of the native frame with this return address, or of another one. NULL: no memory. */
+/* Where the thread keeps what it knows of the frame with this return address; another frame's may be there. NULL: no
+ * memory. */
 static struct csink_v8_kept *kept_at(struct csink_interp_room *room, uintptr_t pc)
 {
 	enum { NR_KEPT = 128 };

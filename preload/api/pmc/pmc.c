@@ -112,7 +112,7 @@ static struct csink_pmc *enter_of(csink_pmc_id_t id, int *err)
 	return *err ? NULL : pmc;
 }
 
-/* Enter, do @call with `pmc`, which has that handle, and leave. Its result, or why there is no such PMC. */
+/* Enter, do @call with `pmc`, which has that handle, and leave. Its result, or -errno where there is no such PMC. */
 #define ON_PMC(id, call)                                                                                               \
 	({                                                                                                             \
 		CSINK_KEEP_ERRNO;                                                                                      \

@@ -125,7 +125,8 @@ static inline void csink_cfi_set(struct csink_cfi_regs *regs, uint64_t reg, uint
 	regs->known |= 1ULL << reg;
 }
 
-/** The caller's value of a register by a rule that reads no memory: false: it cannot be had. Context: signal. */
+/** The caller's value of a register by a rule that reads no memory. Returns false if it is not known. Context: signal.
+ */
 static inline bool csink_cfi_recover_kept(const struct csink_cfi_regs *regs, uint64_t cfa, uint64_t reg,
 					  struct csink_cfi_rule rule, uint64_t *value)
 {
