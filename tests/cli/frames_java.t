@@ -98,8 +98,12 @@ like "$(countersink export -f folded alone.pb.gz)" ';Jobs\.main;Jobs\.inChild;Jo
 
 countersink -q --off-cpu -o off.pb.gz -- "$home/bin/java" -cp classes Jobs >out 2>err </dev/null
 is "$?:$(tr '\n' ' ' <out)$(cat err)" "0:worked worked " "with --off-cpu, a program that waits for a thread and a child has its output"
-countersink export -f folded -e off-cpu off.pb.gz | grep -oE 'Jobs\.main;java\.lang\.(Thread\.join|Process[A-Za-z]*\.waitFor)' | sort -u >found
-is "$(tr '\n' ' ' <found)" "Jobs.main;java.lang.ProcessImpl.waitFor Jobs.main;java.lang.Thread.join " "--off-cpu: the methods that wait are named"
+if countersink report off.pb.gz 2>&1 | grep -q 'off-cpu is not counted'; then
+	skip "--off-cpu: the methods that wait are named" "switches cannot be sampled here"
+else
+	countersink export -f folded -e off-cpu off.pb.gz | grep -oE 'Jobs\.main;java\.lang\.(Thread\.join|Process[A-Za-z]*\.waitFor)' | sort -u >found
+	is "$(tr '\n' ' ' <found)" "Jobs.main;java.lang.ProcessImpl.waitFor Jobs.main;java.lang.Thread.join " "--off-cpu: the methods that wait are named"
+fi
 
 countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
 is "$?:$(grep -c 'Java frames are not read: this version of HotSpot does not export where its fields are' err)" 0:1 \

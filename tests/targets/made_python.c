@@ -244,7 +244,7 @@ static __attribute__((noinline)) void through_c(int function)
 SHOWN void _PyEval_EvalFrameDefault(int function)
 {
 	char shim[128] __attribute__((aligned(16))) = {0}, cframe[64] = {0};
-	void *frame = newest_frame;
+	void *frame = newest_frame, *volatile next = NULL; /* instruction: the evaluator has its address, too */
 	struct timespec now, end;
 
 	if (HAS_SHIM) {
@@ -258,6 +258,9 @@ SHOWN void _PyEval_EvalFrameDefault(int function)
 	if (IS_INLINED && function == 1)
 		frame = make_frame(codes[++function], frame);
 	newest_frame = frame;
+	if (MINOR >= 11)
+		next = (char *)codes[function] + at.bytecode + 6;
+	(void)next;
 	if (MINOR >= 10 && MINOR <= 12) {
 		WORD_AT(cframe, at.cframe_previous) = (uintptr_t)newest_cframe;
 		if (MINOR > 10)
