@@ -10,7 +10,8 @@ like "$(awk 'in_table { print; exit } /self %/ { in_table = 1 }' report)" ' demo
 	"the first row of the report is a function of Python, with its file"
 like "$("$COUNTERSINK" report --annotate distance demo.html.pb.gz)" '^ +[0-9.]+ +[0-9.]+ +42  +if costs\[i - 1\] < cost:$' \
 	"the report shows the line of it that costs"
-like "$(cat report)" " countersink +csink_" "the report names functions of a compiled program"
+# The share of the compiled program in the pipeline is that of the machine's Python: only the whole table has all of it.
+like "$("$COUNTERSINK" report --all demo.html.pb.gz)" " countersink +csink_" "the report names functions of a compiled program"
 unnamed=$("$COUNTERSINK" report --all --csv demo.html.pb.gz | awk -F, '
 	NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
 	{ self = $column["self"]; all += self }
