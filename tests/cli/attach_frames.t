@@ -137,7 +137,8 @@ else
 	wait_until 30 test -e ready
 	"$COUNTERSINK" attach -p "$target" -d 3 >out 2>err &
 	attached=$!
-	wait_until 30 grep -q 'Ctrl-C ends it' err
+	# A thread that binds itself to its CPU after that would be back there.
+	wait_until 30 sh -c 'grep -q "^Cpus_allowed_list:[[:space:]]*1\$" /proc/"$0"/task/*/status' "$attached"
 	taskset -acp 0 "$attached" >/dev/null
 	touch go
 	wait "$attached"
