@@ -43,8 +43,25 @@ if have cc; then
 	cc -O2 -rdynamic -I "$SRC" -o exported "$SRC/tests/targets/made_jit.c" -lpthread
 	MADE=./exported made exported.pb.gz -F 5000 -- shares 300
 	is_shared "a list that the program exports"
+
+	# Of a large file the symbol table is read by housekeeping, and not in the first sample.
+	cat >many.c <<-'END'
+		__asm__(".macro one\n.set a_name_of_some_length_for_each_of_three_thousand_symbols_\\@, 4096\n.endm\n.rept 3000\none\n.endr\n");
+		void *gHotSpotVMStructs[1];
+	END
+	cc -O2 -I "$SRC" -o large "$SRC/tests/targets/made_jit.c" many.c -lpthread
+	MADE=./large made large.pb.gz -F 2000 -- shares 2000
+	is_shared "a list in a large symbol table"
+	if cc -O2 -I "$SRC" -Wl,--export-dynamic-symbol=gHotSpotVMStructs -o jvm "$SRC/tests/targets/made_jit.c" many.c -lpthread 2>/dev/null; then
+		MADE=./jvm made jvm.pb.gz -F 2000 -- shares 1000
+		is "$status:$(cat out err)" "0:done" "a Java virtual machine runs as without countersink"
+		unlike "$(cat folded)" ';(heavy|light) ' "its large symbol table is not searched"
+	else
+		skip "the large symbol table of a Java virtual machine is not searched" "the linker does not export a symbol by name"
+	fi
 else
 	skip "a list that the program exports" "no compiler is installed"
+	skip "a list in a large symbol table" "no compiler is installed"
 fi
 made fp.pb.gz -F 5000 --unwind=fp -- shares 300
 is_shared "with --unwind=fp"

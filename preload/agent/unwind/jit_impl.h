@@ -99,8 +99,14 @@ void csink_jit_tables_take(struct csink_jit_object *object, const struct csink_j
 
 /* ---- jit_symbol.c ---- */
 
-/** Look for the descriptor in the symbol tables of files; csink_jit_met says so if it is in none. */
-void csink_jit_search_files(const struct csink_recording *rec);
+/* Are there files with large tables that have not been searched yet? Stored by who searches, read by housekeeping. */
+extern _Atomic uint32_t csink_jit_files_due __attribute__((visibility("hidden")));
+
+/**
+ * Look for the descriptor in the symbol tables of files; csink_jit_met says so if it is in none.
+ * @all  also in large ones; else they are due.
+ */
+void csink_jit_search_files(const struct csink_recording *rec, bool all);
 
 /** Start anew. */
 void csink_jit_search_begin(void);

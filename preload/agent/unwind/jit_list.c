@@ -592,8 +592,8 @@ void csink_jit_poll(struct csink_recording *rec, struct csink_writer *writer)
 {
 	bool is_unchanged = true;
 
-	if (CSINK_UNLIKELY(csink_jit_wants_list()))
-		csink_jit_search_files(rec);
+	if (CSINK_UNLIKELY(csink_jit_wants_list() || atomic_load_explicit(&csink_jit_files_due, memory_order_relaxed)))
+		csink_jit_search_files(rec, true);
 	if (!csink_jit_is_on())
 		return;
 	for (int i = 0; i < CSINK_JIT_LISTS; i++)

@@ -165,7 +165,7 @@ bool csink_jit_check(const struct csink_walk *walk, uint64_t leaf, struct csink_
 	bool met, is_known;
 
 	if (csink_jit_wants_list())
-		csink_jit_search_files(rec);
+		csink_jit_search_files(rec, false);
 	if (!csink_jit_is_on())
 		return false;
 	met = atomic_load_explicit(&csink_jit_met, memory_order_relaxed) == CSINK_JIT_MET;

@@ -2,10 +2,14 @@
  * The descriptor of GDB's JIT interface in an object that does not export it, as most programs do not: by the symbol
  * table of its file, which is not mapped. Looked for when code of no object has run, once for each object. One thread
  * at a time, in its handler; a descriptor is open meanwhile.
+ *
+ * Where files have large tables, that takes milliseconds. So the tables of large ones are read by housekeeping, and a
+ * program that ends before it does not wait for them. In a Java virtual machine nothing is looked for: it has no list.
  */
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "include/internal/base.h"
@@ -13,18 +17,29 @@
 #include "preload/agent/unwind/code_copies.h"
 #include "preload/agent/unwind/jit_impl.h"
 #include "preload/core/calls_off.h"
+#include "preload/core/interpreter_signs.h"
+#include "preload/core/private_memory.h"
 
 enum {
 	MAX_OBJECTS = 64, /* that are searched */
 	MAX_SECTIONS = 128,
-	MAX_BYTES = 64 << 20, /* of a table */
-	PIECE = 4096,
+	MAX_BYTES = 64 << 20,   /* of a table */
+	SMALL_BYTES = 64 << 10, /* of a table of strings, which is searched at once */
+	PIECE = 32768,
 };
 
 static const char name[] = "__jit_debug_descriptor";
 
+/* An object whose file was searched, or is to be. */
+struct searched {
+	csink_ref_t module;
+	bool is_due; /* by housekeeping: its tables are large */
+};
+
+_Atomic uint32_t csink_jit_files_due;
+
 static _Atomic uint32_t searching;
-static csink_ref_t done[MAX_OBJECTS];
+static struct searched done[MAX_OBJECTS];
 static uint32_t nr_done;
 
 static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
@@ -32,40 +47,54 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
 	return csink_rawcall(SYS_pread64, fd, to, bytes, offset) == (long)bytes;
 }
 
-static bool is_name(const char *at)
+/* By how much a text that ends with a character, and is not the name, may be moved on (Horspool). */
+static void make_steps(uint8_t steps[256])
 {
-	return !memcmp(at, name, sizeof(name));
+	memset(steps, sizeof(name), 256);
+	for (size_t i = 0; i + 1 < sizeof(name); i++)
+		steps[(uint8_t)name[i]] = (uint8_t)(sizeof(name) - 1 - i);
+}
+
+static const char *find_name(const char *text, const char *end, const uint8_t steps[256])
+{
+	for (; (size_t)(end - text) >= sizeof(name); text += steps[(uint8_t)text[sizeof(name) - 1]]) {
+		if (!text[sizeof(name) - 1] && !memcmp(text, name, sizeof(name)))
+			return text;
+	}
+	return NULL;
 }
 
 /* The offset of the name in a table of strings; 0: it is not there. Pieces overlap by a name. */
-static uint64_t find_string(int fd, const Elf64_Shdr *strings)
+static uint64_t find_string(int fd, const Elf64_Shdr *strings, char *piece)
 {
-	char text[PIECE];
+	uint8_t steps[256];
 
+	make_steps(steps);
 	for (uint64_t at = 0; at + sizeof(name) <= strings->sh_size; at += PIECE - sizeof(name)) {
 		uint64_t nr = CSINK_MIN((uint64_t)PIECE, strings->sh_size - at);
+		const char *found;
 
-		if (!read_at(fd, text, nr, strings->sh_offset + at))
+		if (!read_at(fd, piece, nr, strings->sh_offset + at))
 			return 0;
-		for (const char *next = text; (next = memchr(next, '_', (size_t)(text + nr - next))); next++) {
-			if ((size_t)(text + nr - next) >= sizeof(name) && is_name(next) && at + (uint64_t)(next - text))
-				return at + (uint64_t)(next - text);
-		}
+		found = find_name(piece, piece + nr, steps);
+		if (found)
+			return at + (uint64_t)(found - piece);
 	}
 	return 0;
 }
 
 /* The value of the symbol with that name; 0: there is none. */
-static uint64_t find_value(int fd, const Elf64_Shdr *table, uint64_t string)
+static uint64_t find_value(int fd, const Elf64_Shdr *table, uint64_t string, char *piece)
 {
-	Elf64_Sym symbols[PIECE / sizeof(Elf64_Sym)];
+	const Elf64_Sym *symbols = (const Elf64_Sym *)piece;
+	size_t piece_bytes = PIECE / sizeof(*symbols) * sizeof(*symbols);
 
-	for (uint64_t at = 0; at < table->sh_size; at += sizeof(symbols)) {
-		uint64_t bytes = CSINK_MIN((uint64_t)sizeof(symbols), table->sh_size - at);
+	for (uint64_t at = 0; at < table->sh_size; at += piece_bytes) {
+		uint64_t bytes = CSINK_MIN((uint64_t)piece_bytes, table->sh_size - at);
 
-		if (!read_at(fd, symbols, bytes, table->sh_offset + at))
+		if (!read_at(fd, piece, bytes, table->sh_offset + at))
 			return 0;
-		for (size_t i = 0; i < bytes / sizeof(symbols[0]); i++) {
+		for (size_t i = 0; i < bytes / sizeof(*symbols); i++) {
 			if (symbols[i].st_name == string && symbols[i].st_shndx != SHN_UNDEF &&
 			    ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT)
 				return symbols[i].st_value;
@@ -74,30 +103,48 @@ static uint64_t find_value(int fd, const Elf64_Shdr *table, uint64_t string)
 	return 0;
 }
 
-static bool is_table(const Elf64_Shdr *section)
+/* Globals come last in a table, from the one whose number is in sh_info. */
+static uint64_t search_tables(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings)
 {
-	return section->sh_type == SHT_SYMTAB && section->sh_size <= MAX_BYTES;
+	Elf64_Shdr globals = *table;
+	uint64_t string, value = 0, skip = (uint64_t)table->sh_info * sizeof(Elf64_Sym);
+	char *piece = csink_private_map(PIECE);
+
+	if (!piece)
+		return 0;
+	if (skip <= table->sh_size) {
+		globals.sh_offset += skip;
+		globals.sh_size -= skip;
+	}
+	string = find_string(fd, strings, piece);
+	if (string)
+		value = find_value(fd, &globals, string, piece);
+	csink_rawcall(SYS_munmap, piece, PIECE);
+	return value;
 }
 
-static uint64_t search(int fd)
+/* Also sets whether the tables are large; then nothing is read of them unless @all is set. */
+static uint64_t search(int fd, bool all, bool *is_large)
 {
-	Elf64_Shdr section, strings;
-	uint64_t string;
+	Elf64_Shdr sections[MAX_SECTIONS];
+	uint32_t nr;
 	Elf64_Ehdr ehdr;
 
 	if (!read_at(fd, &ehdr, sizeof(ehdr), 0) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    ehdr.e_shentsize != sizeof(section))
+	    ehdr.e_shentsize != sizeof(sections[0]))
 		return 0;
-	for (uint32_t i = 1; i < CSINK_MIN(ehdr.e_shnum, (uint32_t)MAX_SECTIONS); i++) {
-		if (!read_at(fd, &section, sizeof(section), ehdr.e_shoff + i * sizeof(section)))
-			return 0;
-		if (!is_table(&section))
+	nr = CSINK_MIN(ehdr.e_shnum, (uint32_t)MAX_SECTIONS);
+	if (!read_at(fd, sections, nr * sizeof(sections[0]), ehdr.e_shoff))
+		return 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t link = sections[i].sh_link;
+
+		if (sections[i].sh_type != SHT_SYMTAB || sections[i].sh_size > MAX_BYTES)
 			continue;
-		if (!read_at(fd, &strings, sizeof(strings), ehdr.e_shoff + section.sh_link * sizeof(strings)) ||
-		    strings.sh_size > MAX_BYTES)
+		if (link >= nr || sections[link].sh_size > MAX_BYTES)
 			return 0;
-		string = find_string(fd, &strings);
-		return string ? find_value(fd, &section, string) : 0;
+		*is_large = sections[link].sh_size > SMALL_BYTES;
+		return all || !*is_large ? search_tables(fd, &sections[i], &sections[link]) : 0;
 	}
 	return 0;
 }
@@ -116,49 +163,80 @@ static bool path_of(const struct csink_recording *rec, const struct csink_module
 	return *path == '/';
 }
 
-static bool is_done(const struct csink_module *module)
+/* A Java virtual machine has no list, but a table of symbols of megabytes. */
+static bool is_jvm(const struct csink_module *module)
+{
+	struct csink_elf_view view;
+
+	return csink_elf_open(&view, module->bias, module->dynamic, csink_copy_by_call) &&
+	       csink_elf_look(&view, CSINK_SIGN_HOTSPOT, STT_OBJECT, NULL);
+}
+
+static struct searched *find(const struct csink_module *module)
 {
 	for (uint32_t i = 0; i < nr_done; i++) {
-		if (done[i] == module->entry)
-			return true;
+		if (done[i].module == module->entry)
+			return &done[i];
 	}
-	return nr_done == MAX_OBJECTS;
+	return NULL;
+}
+
+static void search_file(const struct csink_module *module, struct searched *entry, const char *path, bool all)
+{
+	int fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	bool is_large = false;
+	uint64_t value;
+
+	if (fd < 0)
+		return;
+	value = search(fd, all, &is_large);
+	csink_rawcall(SYS_close, fd);
+	entry->is_due = is_large && !all && !is_jvm(module);
+	if (value)
+		csink_jit_list_add(module->bias + value, module->link_map);
 }
 
 /* False: no descriptor may be opened just now. */
-static bool search_file(const struct csink_recording *rec, const struct csink_module *module)
+static bool look_at(const struct csink_recording *rec, const struct csink_module *module, bool all)
 {
+	struct searched *entry = find(module);
 	char path[512];
-	uint64_t value = 0;
-	int fd;
 
-	if (is_done(module) || !path_of(rec, module, path, sizeof(path)))
+	if ((entry ? !entry->is_due || !all : nr_done == MAX_OBJECTS) || !path_of(rec, module, path, sizeof(path)))
 		return true;
 	if (!csink_code_copies_may_open())
 		return false;
-	done[nr_done++] = module->entry;
-	fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd >= 0) {
-		value = search(fd);
-		csink_rawcall(SYS_close, fd);
-	}
+	if (!entry)
+		entry = &done[nr_done++];
+	*entry = (struct searched){.module = module->entry};
+	search_file(module, entry, path, all);
 	csink_code_copies_have_closed();
-	if (value)
-		csink_jit_list_add(module->bias + value, module->link_map);
 	return true;
 }
 
-void csink_jit_search_files(const struct csink_recording *rec)
+static bool is_any_due(void)
 {
+	bool any = false;
+
+	for (uint32_t i = 0; i < nr_done; i++)
+		any |= done[i].is_due;
+	return any;
+}
+
+void csink_jit_search_files(const struct csink_recording *rec, bool all)
+{
+	uint32_t generation = csink_modules_generation();
 	struct csink_module module;
-	bool all = true;
+	bool looked = true;
 
 	if (csink_calls_are_off(CSINK_CALLS_SCAN | CSINK_CALLS_LIFE | CSINK_CALLS_RIGHTS /* read */) ||
 	    atomic_exchange_explicit(&searching, 1, memory_order_acquire))
 		return;
 	for (uint32_t i = 0; csink_modules_at(i, &module); i++)
-		all &= search_file(rec, &module);
-	if (all)
+		looked &= look_at(rec, &module, all);
+	atomic_store_explicit(&csink_jit_files_due, is_any_due(), memory_order_relaxed);
+	/* Objects that were loaded meanwhile may have been left out. */
+	if (looked && generation == csink_modules_generation())
 		atomic_store_explicit(&csink_jit_met, csink_jit_is_on() ? CSINK_JIT_MET : CSINK_JIT_NO_LIST,
 				      memory_order_relaxed);
 	atomic_store_explicit(&searching, 0, memory_order_release);
@@ -167,5 +245,7 @@ void csink_jit_search_files(const struct csink_recording *rec)
 void csink_jit_search_begin(void)
 {
 	atomic_store(&searching, 0);
+	if (atomic_load(&csink_jit_files_due)) /* else the page is left untouched */
+		atomic_store(&csink_jit_files_due, 0);
 	nr_done = 0;
 }

@@ -1,0 +1,102 @@
+/*
+ * The search for the descriptor of GDB's JIT interface in the symbol table of a file (jit_symbol.c): this program's,
+ * which does not export it, and has a large table.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/agent/unwind/code_copies.h"
+#include "preload/agent/unwind/jit_impl.h"
+#include "tests/unit/tap.h"
+#include "tests/unit/walk_setup.h"
+
+/* Two thousand local symbols, whose names take more than SMALL_BYTES of jit_symbol.c. */
+__asm__(".macro csink_test_symbol\n"
+	".set test_jit_symbol_has_a_name_of_some_length_for_each_of_two_thousand_symbols_\\@, 4096\n"
+	".endm\n"
+	".rept 2000\n"
+	"csink_test_symbol\n"
+	".endr\n");
+
+struct csink_gdb_descriptor __jit_debug_descriptor = {.version = 1};
+/* Names that only begin or end like it. */
+uint64_t __jit_debug_descriptor_2[4], not__jit_debug_descriptor[4];
+
+static bool is_open_allowed = true;
+static int nr_opened;
+
+static bool may_open(void)
+{
+	nr_opened += is_open_allowed;
+	return is_open_allowed;
+}
+
+static void have_closed(void)
+{
+}
+
+/* How many bytes this process has read from files; -1: the kernel does not count them. */
+static long bytes_read(void)
+{
+	int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+	char text[512] = "";
+	long bytes = -1;
+
+	if (fd < 0)
+		return -1;
+	if (read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "rchar: %ld", &bytes) != 1)
+		bytes = -1;
+	close(fd);
+	return bytes;
+}
+
+static void check_search(void)
+{
+	long before = bytes_read(), now, later;
+
+	csink_jit_meet();
+	ok(csink_jit_wants_list(), "code of no object has run: a list is wanted");
+	is_open_allowed = false;
+	csink_jit_search_files(&setup_rec, true);
+	ok(csink_jit_wants_list() && !csink_jit_is_on(), "while no descriptor may be opened, it stays wanted");
+
+	is_open_allowed = true;
+	csink_jit_search_files(&setup_rec, false);
+	now = bytes_read();
+	ok(!csink_jit_wants_list() && !csink_jit_is_on(), "a sample finds no list in a large table");
+	ok(atomic_load(&csink_jit_files_due), "that table is left to housekeeping");
+	if (before < 0)
+		skip("the sample reads no such table", "/proc/self/io cannot be read");
+	else
+		ok(now - before < 65536, "the sample reads no such table (%ld bytes)", now - before);
+	nr_opened = 0;
+	csink_jit_search_files(&setup_rec, false);
+	is_num(nr_opened, 0, "the next sample opens no file");
+
+	csink_jit_poll(&setup_rec, &setup_writer);
+	later = bytes_read();
+	ok(csink_jit_is_on() &&
+		   atomic_load(&csink_jit_lists[0].at) == (uintptr_t)&__jit_debug_descriptor,
+	   "housekeeping finds the list");
+	if (before >= 0)
+		ok(later - now > 100000, "in that table (%ld bytes)", later - now);
+	is_num(nr_opened, 1, "it opens that file alone");
+	ok(!atomic_load(&csink_jit_files_due), "and leaves nothing");
+	nr_opened = 0;
+	csink_jit_poll(&setup_rec, &setup_writer);
+	is_num(nr_opened, 0, "once");
+}
+
+int main(void)
+{
+	if (setup_modules() < 0) {
+		skip("a list in the symbol table of a file is found", "no recording could be created");
+		return done();
+	}
+	csink_code_copies_set_guard(may_open, have_closed);
+	csink_jit_begin();
+	check_search();
+	return done();
+}
