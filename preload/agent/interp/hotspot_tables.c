@@ -81,7 +81,7 @@ static bool keep_exported(const uintptr_t *found)
 
 	/* Handlers may be reading `machine`: found again, it is what it was. */
 	if (now == READY || now == BUSY || (now == MADE && is_same)) {
-		if (is_same && now == READY)
+		if (is_same && now != BUSY)
 			csink_made_set_stepper(csink_hotspot_step);
 		return is_same;
 	}
@@ -147,7 +147,9 @@ static void take(struct csink_hotspot *vm, const char *type, const char *name, u
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++) {
 		uint8_t field = table[i].field;
 
-		if (!vm->bytes[field] && !strcmp(table[i].name, name) && !strcmp(table[i].type, type)) {
+		/* Most differ in the first byte. */
+		if (!vm->bytes[field] && table[i].name[0] == name[0] && table[i].type[0] == type[0] &&
+		    !strcmp(table[i].name, name) && !strcmp(table[i].type, type)) {
 			vm->at[field] = at;
 			vm->bytes[field] = bytes;
 		}
@@ -157,7 +159,7 @@ static void take(struct csink_hotspot *vm, const char *type, const char *name, u
 static bool is_wanted(const char *type)
 {
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++)
-		if (!strcmp(table[i].type, type))
+		if (table[i].type[0] == type[0] && !strcmp(table[i].type, type))
 			return true;
 	return false;
 }
@@ -322,9 +324,11 @@ static bool read_tables(struct csink_interp_walk *walk, enum state *next)
 		return false;
 	memset(&machine, 0, sizeof(machine));
 	read_structs(&machine);
-	read_types(&machine);
+	/* Without its variables the other table is not worth its time: samples come again and again while libjvm
+	 * starts. */
 	if (!has_begun(&machine))
 		return false;
+	read_types(&machine);
 	if (machine.bytes[HOTSPOT_VERSION])
 		machine.version = (uint32_t)csink_load_known(machine.at[HOTSPOT_VERSION]);
 	why = refuse(&machine);
@@ -368,7 +372,7 @@ const struct csink_hotspot *csink_hotspot_look(struct csink_interp_walk *walk)
 		return csink_hotspot_get();
 	next = look(walk);
 	__atomic_store_n(&csink_hotspot_state, next, __ATOMIC_RELEASE);
-	if (next == READY)
+	if (next == READY || next == MADE)
 		csink_made_set_stepper(csink_hotspot_step);
 	return csink_hotspot_get();
 }
