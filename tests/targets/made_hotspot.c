@@ -4,11 +4,13 @@
  * Which fields VERSION (tests/rules.mk) exports, with which types, is that of the sources of that JDK (vmStructs.cpp);
  * the places of 11, 17 and 21, and of 24 and 25 are those that 17 and 25 have on x86-64.
  *
- *   hotspot_VERSION MS [again]     works that long in code that these call
+ *   hotspot_VERSION MS [again | stubs]     works that long in code that these call
  *
  * again: after half of that time a class is "unloaded", and another method is where the interpreted one was.
- * Macros: VERSION (default: 17); SHOWN_VERSION: what is exported as the version; MISSING: no compiled code has scopes;
- * COUNTS: 0: unloaded classes are not counted; REDEFINES: methods are replaced in a class that stays.
+ * stubs: before there is a virtual machine, then in code that compiled methods enter with arguments pushed, in two
+ * places of an adapter, and in a stub that native code calls. Macros: VERSION (default: 17); SHOWN_VERSION: what is
+ * exported as the version; MISSING: no compiled code has scopes; COUNTS: 0: unloaded classes are not counted;
+ * REDEFINES: methods are replaced in a class that stays.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -339,18 +341,32 @@ static void put_number(char **at, uint32_t number)
 	*(*at)++ = (char)(number + HAS_NEW_NUMBERS);
 }
 
+/* Of compiled code: push %rbp; sub $32, %rsp; ... call *%rdi; ... add $32, %rsp; pop %rbp; ret */
+struct code {
+	int32_t return_at; /* where it returns to behind the call */
+	unsigned char bytes[32];
+};
+
+static const struct code plain = {7, {0x55, 0x48, 0x83, 0xec, 0x20, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3}};
+
+/* nop; push %rax and pop %rax, twice each, around the call */
+static const struct code pushing = {13, {0x55, 0x48, 0x83, 0xec, 0x20, 0x0f, 0x1f, 0x40, 0x00, 0x50, 0x50,
+					 0xff, 0xd7, 0x58, 0x58, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3}};
+
+/* %r13 is saved, and has some other place in the stack: lea 256(%rsp), %r13 */
+static const struct code with_r13 = {19, {0x55, 0x48, 0x83, 0xec, 0x20, 0x4c, 0x89, 0x2c, 0x24, 0x4c,
+					  0x8d, 0xac, 0x24, 0x00, 0x01, 0x00, 0x00, 0xff, 0xd7, 0x4c,
+					  0x8b, 0x2c, 0x24, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3}};
+
 /* One method, into which the other one was inlined. */
-static run *new_compiled(const char *method, const char *inlined)
+static run *new_compiled(const struct code *code, const char *method, const char *inlined)
 {
-	/* push %rbp; sub $32, %rsp; call *%rdi; add $32, %rsp; pop %rbp; ret */
-	static const unsigned char bytes[] = {0x55, 0x48, 0x83, 0xec, 0x20, 0xff, 0xd7,
-					      0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3};
 	/* Offset in the code, and of the scope. */
-	static const int32_t pcs[][4] = {{-1, 0, 0, 0}, {7, 8, 0, 0}, {INT32_MAX, 0, 0, 0}};
+	const int32_t pcs[][4] = {{-1, 0, 0, 0}, {code->return_at, 8, 0, 0}, {INT32_MAX, 0, 0, 0}};
 	char *blob = new_blob("nmethod", 6), *lists = IS_24 ? new_record(DATA + 256) : blob, *at = lists + SCOPES + 1;
 	char *metadata = IS_25 ? new_record(64) : blob;
 
-	memcpy(blob + BLOB_BYTES, bytes, sizeof(bytes));
+	memcpy(blob + BLOB_BYTES, code->bytes, sizeof(code->bytes));
 	put_address(blob, BLOB_METHOD, method);
 	put(blob, ID, 1, 4);
 	put(blob, SCOPES_PCS, PCS, 4);
@@ -441,14 +457,83 @@ static void add(run *code, const char *method)
 	chain[nr_chain++].method = method;
 }
 
+/* ---- stubs ------------------------------------------------------------------------------------------------------- */
+
+/* mov $20000000, %ecx; dec %ecx; jne */
+#define SPIN 0xb9, 0x00, 0x2d, 0x31, 0x01, 0xff, 0xc9, 0x75, 0xfc
+
+static void (*new_code(const char *name, uint32_t frame_words, const unsigned char *bytes, size_t nr,
+		       size_t entry))(void)
+{
+	char *code = new_blob(name, frame_words) + BLOB_BYTES;
+
+	memcpy(code, bytes, nr);
+	return (void (*)(void))(uintptr_t)(code + entry);
+}
+
+static __attribute__((noinline)) void in_virtual_machine(void)
+{
+	work(until_ms);
+	__asm__ volatile("");
+}
+
+static void run_until(long end, run *compiled, void (*stub)(void))
+{
+	while (now_ms() < end)
+		compiled(stub, (const char *)(uintptr_t)in_virtual_machine, NULL);
+}
+
+static void run_stubs(const char *outer, const char *inner)
+{
+	/* Four registers are pushed, and popped. */
+	static const unsigned char four[] = {0x57, 0x56, 0x51, 0x50, SPIN, 0x58, 0x59, 0x5e, 0x5f, 0xc3};
+	/* jmp *%r11, with which the first part of adapters ends */
+	static const unsigned char adapter[] = {0x41, 0xff, 0xe3, SPIN, 0xc3};
+	/* mov %rsp, %r13; mov (%rsp), %rax; and $-16, %rsp; pushf; sub $8, %rsp; sub $128, %rsp; mov %r13, 16(%rsp);
+	 * sub $2688, %rsp; call *%rsi; mov %r13, %rsp; ret */
+	static const unsigned char calls[] = {0x41, 0xff, 0xe3, 0x4c, 0x8b, 0xec, 0x48, 0x8b, 0x04, 0x24, 0x48,
+					      0x83, 0xe4, 0xf0, 0x9c, 0x48, 0x83, 0xec, 0x08, 0x48, 0x81, 0xec,
+					      0x80, 0x00, 0x00, 0x00, 0x4c, 0x89, 0x6c, 0x24, 0x10, 0x48, 0x81,
+					      0xec, 0x80, 0x0a, 0x00, 0x00, 0xff, 0xd6, 0x49, 0x8b, 0xe5, 0xc3};
+	/* push %rbp; mov %rdi, %rbp; push %rbx; ... */
+	static const unsigned char bare[] = {0x55, 0x48, 0x89, 0xfd, 0x53, SPIN, 0x5b, 0x5d, 0xc3};
+	void (*stub)(void) = new_code("VM_Version stub", 0, bare, sizeof(bare), 0);
+	long start = now_ms(), quarter = (until_ms - start) / 4;
+
+	while (now_ms() < start + quarter)
+		stub();
+	run_until(start + 2 * quarter, new_compiled(&pushing, outer, inner),
+		  new_code("C1 Runtime slow_subtype_check_blob", 5, four, sizeof(four), 0));
+	run_until(start + 3 * quarter, new_compiled(&with_r13, outer, inner),
+		  new_code("I2C/C2I adapters", 0, adapter, sizeof(adapter), 3));
+	run_until(until_ms, new_compiled(&with_r13, outer, inner),
+		  new_code("I2C/C2I adapters", 0, calls, sizeof(calls), 3));
+}
+
+/* Until there is a virtual machine, only the table of its variables is read. */
+static void run_before(void)
+{
+	void *table = gHotSpotVMTypes, *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (none == MAP_FAILED)
+		exit(2);
+	gHotSpotVMTypes = none;
+	work(now_ms() + 50);
+	gHotSpotVMTypes = table;
+}
+
 int main(int argc, char **argv)
 {
+	int has_stubs = argc > 2 && !strcmp(argv[2], "stubs");
+
 	char *alpha = new_method("made/Alpha", "first", "Alpha.java"),
 	     *outer = new_method("made/Outer", "outer", "Outer.java");
 	char *inner = new_method("Inner$$Lambda+0x00007f0012345678", "inner", "Inner.java");
 
 	until_ms = argc > 1 ? strtol(argv[1], NULL, 10) : 100;
-	if (argc > 2) {
+	if (has_stubs)
+		run_before();
+	else if (argc > 2) {
 		char *constant = *(char **)(alpha + 8), *pool = *(char **)(constant + 8);
 
 		replaced = *(char **)(pool + POOL_BYTES + 8);
@@ -459,7 +544,11 @@ int main(int argc, char **argv)
 	new_heap();
 	add(new_stub(), NULL);
 	add(new_interpreter(), alpha);
-	add(new_compiled(outer, inner), outer);
+	if (has_stubs) {
+		run_stubs(outer, inner);
+		return 3;
+	}
+	add(new_compiled(&plain, outer, inner), outer);
 	go_on();
 	return 3;
 }

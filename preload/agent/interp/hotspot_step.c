@@ -21,19 +21,33 @@
 
 enum {
 	PUSH_RBP = 0x55,
+	POP = 0x58, /* of %rax; the others follow */
 	POP_RBP = 0x5d,
 	LEAVE = 0xc9,
 	RET = 0xc3,
 	MAX_FRAME = 1 << 20, /* bytes that a frame pointer is believed to lead up */
 	MAX_PROLOGUE = 96,
-	MAX_SEARCH = 16, /* words of arguments */
-	MAX_PUSHED = 64, /* words that stubs push */
+	MAX_SEARCH = 16,   /* words of arguments */
+	MAX_ARGUMENTS = 4, /* words that C1's code pushes around a call */
+	MAX_PUSHED = 64,   /* words that stubs push */
 };
 
 /* push %rbp; mov %rsp, %rbp, in both encodings */
 static bool is_enter(const uint8_t *code)
 {
 	return !memcmp(code, "\x55\x48\x8b\xec", 4) || !memcmp(code, "\x55\x48\x89\xe5", 4);
+}
+
+/* Is this the code at an address? At most eight bytes. */
+static bool is_code(const struct csink_hotspot_blob *blob, uintptr_t at, const char *bytes, uint32_t nr)
+{
+	uint8_t code[8];
+
+	/* Most differ in the first byte. */
+	if (at < blob->at || at + nr > blob->end || *(const volatile uint8_t *)at != (uint8_t)bytes[0])
+		return false;
+	csink_hotspot_code(blob, at, code, nr);
+	return !memcmp(code, bytes, nr);
 }
 
 static uintptr_t reg(const struct csink_made_frame *frame, int index)
@@ -76,6 +90,15 @@ bool csink_hotspot_is_called(const struct csink_hotspot_blob *blob, uintptr_t ra
 	return call_before(blob, ra, NULL, 0) != NO_CALL;
 }
 
+/* Where the last frame of a virtual thread returns to while its callers are in the heap: mov entry(%r15), %rsp. */
+static bool is_barrier(const struct csink_hotspot_blob *blob, uintptr_t ra)
+{
+	uint8_t code[3];
+
+	csink_hotspot_code(blob, ra, code, sizeof(code));
+	return !memcmp(code, "\x49\x8b\xa7", sizeof(code));
+}
+
 /* What a word would be as a return address of code in the blob @of. The interpreter jumps, with such an address pushed.
  */
 static enum call return_to(const struct csink_hotspot *vm, uintptr_t ra, uintptr_t of)
@@ -88,6 +111,8 @@ static enum call return_to(const struct csink_hotspot *vm, uintptr_t ra, uintptr
 	if (blob.kind == HOTSPOT_CODE_OF_INTERPRETER)
 		return CALL;
 	call = call_before(&blob, ra, vm, of);
+	if (!call && blob.kind == HOTSPOT_STUBS && is_barrier(&blob, ra))
+		return CALL;
 	return !call && blob.kind == HOTSPOT_COMPILED && csink_hotspot_is_deopt(vm, &blob, ra) ? CALL : call;
 }
 
@@ -147,6 +172,41 @@ static bool search(const struct csink_hotspot *vm, const struct csink_hotspot_bl
 	return false;
 }
 
+/* What the stack pointer of a compiled frame is off by, in words: its code pushes arguments of some stubs. */
+static bool is_pushed(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+		      const struct csink_made_frame *frame, uintptr_t sp, uint32_t nr)
+{
+	uint64_t ra;
+
+	return csink_load_word(frame->load, sp + blob->frame_bytes + 8 * nr - 8, &ra) &&
+	       return_to(vm, ra, blob->at) != NO_CALL;
+}
+
+/* Where C1's code goes on behind a call for which it has pushed arguments, it pops them: the caller's frame begins
+ * behind them. */
+static void skip_arguments(const struct csink_hotspot *vm, const struct csink_made_frame *frame,
+			   struct csink_hotspot_leaf *leaf)
+{
+	struct csink_hotspot_blob caller;
+	uint8_t code[2 * MAX_ARGUMENTS];
+	uint32_t nr = 0;
+
+	if (!csink_hotspot_blob(vm, leaf->ra, &caller) || caller.kind != HOTSPOT_COMPILED || !caller.frame_bytes)
+		return;
+	csink_hotspot_code(&caller, leaf->ra, code, sizeof(code));
+	for (size_t i = 0; i < sizeof(code) && nr < MAX_ARGUMENTS; i++, nr++) {
+		i += code[i] == 0x41; /* %r8 to %r15 */
+		if (i == sizeof(code) || (code[i] & 0xf8) != POP)
+			break;
+	}
+	/* Some of them it keeps for another call. */
+	for (; nr > 0 && nr <= MAX_ARGUMENTS; nr++)
+		if (is_pushed(vm, &caller, frame, leaf->cfa, nr)) {
+			leaf->cfa += 8 * nr;
+			return;
+		}
+}
+
 /* In a prologue: sub $size, %rsp, behind push %rbp or before mov %rbp to its place. */
 static enum csink_hotspot_way way_in_prologue(const struct csink_hotspot_blob *blob, uintptr_t pc)
 {
@@ -204,6 +264,33 @@ static bool is_at_return(const uint8_t *code)
 	return false;
 }
 
+/* Code that replaces an interpreted frame in the middle of a loop has an entry of its own: mov %eax, -distance(%rsp),
+ * which tests whether the stack has room; push %rbp; sub $size, %rsp. */
+static enum csink_hotspot_way way_at_entry(const struct csink_hotspot_blob *blob, uintptr_t pc)
+{
+	if (is_code(blob, pc, "\x89\x84\x24", 3) && is_code(blob, pc + 6, "\xff", 1))
+		return HOTSPOT_NONE;
+	if (is_code(blob, pc, "\x55\x48\x83\xec", 4) || is_code(blob, pc, "\x55\x48\x81\xec", 4))
+		return HOTSPOT_NONE;
+	if (is_code(blob, pc - 1, "\x55\x48\x83\xec", 4) || is_code(blob, pc - 1, "\x55\x48\x81\xec", 4))
+		return HOTSPOT_PUSHED;
+	return HOTSPOT_WHOLE;
+}
+
+/* Compiled code pushes arguments, or pops them. */
+static bool leaf_of_pushed(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			   const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	struct csink_made_frame at = *frame;
+
+	for (uint32_t nr = 0; blob->kind == HOTSPOT_COMPILED && nr < MAX_ARGUMENTS; nr++) {
+		at.sp += 8;
+		if (try(vm, blob, &at, HOTSPOT_WHOLE, CALL, leaf))
+			return true;
+	}
+	return false;
+}
+
 /* Code with frames of a fixed size. */
 static bool leaf_of_fixed(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
 			  const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
@@ -219,12 +306,14 @@ static bool leaf_of_fixed(const struct csink_hotspot *vm, const struct csink_hot
 		way = HOTSPOT_NONE;
 	else if (code[0] == POP_RBP)
 		way = HOTSPOT_PUSHED;
+	else if (blob->kind == HOTSPOT_COMPILED)
+		way = way_at_entry(blob, frame->pc);
 	if (try(vm, blob, frame, way, CALL, leaf))
 		return true;
 	for (size_t i = 0; i < sizeof(others); i++)
 		if (try(vm, blob, frame, (enum csink_hotspot_way)others[i], CALL, leaf))
 			return true;
-	return search(vm, blob, frame, leaf);
+	return leaf_of_pushed(vm, blob, frame, leaf) || search(vm, blob, frame, leaf);
 }
 
 /* Stubs: those that compiled code calls, mostly. */
@@ -276,6 +365,88 @@ static bool leaf_of_bare(const struct csink_hotspot *vm, const struct csink_hots
 	leaf->ra = reg(frame, REG_RAX);
 	leaf->fp = frame->fp;
 	leaf->cfa = has_sender ? sender_sp(frame, frame->sp) : frame->sp;
+	return true;
+}
+
+/*
+ * Adapters: first the code by which the interpreter enters compiled code, which ends with jmp *%r11; the caller's stack
+ * pointer is in %r13. Then the code by which compiled code enters the interpreter. It makes room for the arguments,
+ * above which the return address is moved; only from then on %r13 has the caller's stack pointer. Before that it may
+ * call the virtual machine, to have the caller call the compiled method from now on.
+ */
+enum adapter { ADAPTER_TOP, ADAPTER_RAX, ADAPTER_MOVED, ADAPTER_MOVED_RAX, ADAPTER_CALLS };
+
+/* From the instruction on that sets %r13: where the return address is at `pc`. */
+static enum adapter adapter_moves(const struct csink_hotspot_blob *blob, uintptr_t at, uintptr_t pc)
+{
+	bool in_rax = true;
+
+	if (is_code(blob, at, "\x4c\x8d\x6c\x24\x08", 5)) { /* lea 8(%rsp), %r13; pop %rax */
+		in_rax = pc > at + 5;
+		at += 6;
+	} else { /* pop %rax; mov %rsp, %r13 */
+		if (pc == at + 1)
+			return ADAPTER_RAX;
+		at += 4;
+	}
+	if (is_code(blob, at, "\x48\x83\xec", 3)) /* sub $size, %rsp */
+		at += 4;
+	else if (is_code(blob, at, "\x48\x81\xec", 3))
+		at += 7;
+	at += is_code(blob, at, "\x50", 1) ? 1 : 4; /* push %rax; or mov %rax, (%rsp) */
+	return in_rax && pc < at ? ADAPTER_MOVED_RAX : ADAPTER_MOVED;
+}
+
+static enum adapter adapter_state(const struct csink_hotspot_blob *blob, uintptr_t pc)
+{
+	enum adapter state = ADAPTER_MOVED;
+
+	for (uintptr_t at = blob->code; at < pc; at++) {
+		if (is_code(blob, at, "\x41\xff\xe3", 3) || is_code(blob, at, "\x49\x8b\xe5", 3)) {
+			/* jmp *%r11; mov %r13, %rsp */
+			state = at + 3 <= pc ? ADAPTER_TOP : state;
+		} else if (is_code(blob, at, "\x4c\x8b\xec\x48\x8b\x04\x24", 7)) {
+			/* mov %rsp, %r13; mov (%rsp), %rax */
+			state = at + 3 <= pc ? ADAPTER_CALLS : state;
+		} else if (state != ADAPTER_MOVED && (is_code(blob, at, "\x4c\x8d\x6c\x24\x08\x58", 6) ||
+						      is_code(blob, at, "\x58\x4c\x8b\xec", 4))) {
+			return at + (is_code(blob, at, "\x58", 1) ? 1 : 5) <= pc ? adapter_moves(blob, at, pc)
+										 : ADAPTER_TOP;
+		}
+	}
+	return state;
+}
+
+static bool leaf_of_adapter(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			    const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	enum adapter state = adapter_state(blob, frame->pc);
+	uintptr_t sender = reg(frame, REG_R13);
+	uint64_t ra = reg(frame, REG_RAX);
+
+	switch (state) {
+	case ADAPTER_TOP:
+		return try(vm, blob, frame, HOTSPOT_NONE, CALL, leaf);
+	case ADAPTER_RAX:
+		sender = frame->sp;
+		break;
+	case ADAPTER_MOVED:
+		/* Before the return address is pushed, what is there by chance may look like one. */
+		if (is_code(blob, frame->pc, "\x50", 1) || is_code(blob, frame->pc, "\x48\x83\xe4", 3))
+			break;
+		return leaf_of_bare(vm, blob, frame, leaf);
+	case ADAPTER_MOVED_RAX:
+		break;
+	case ADAPTER_CALLS:
+		if (!csink_load_word(frame->load, sender, &ra))
+			return false;
+		sender += 8;
+		break;
+	}
+	if (return_to(vm, ra, blob->at) == NO_CALL || sender % 8 || sender < frame->sp ||
+	    sender - frame->sp > MAX_FRAME)
+		return leaf_of_bare(vm, blob, frame, leaf);
+	*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = sender, .fp = frame->fp, .ra = ra};
 	return true;
 }
 
@@ -366,6 +537,52 @@ static bool leaf_of_interpreter(const struct csink_hotspot *vm, const struct csi
 	return leaf_at_end(vm, blob, frame, leaf) || leaf_of_interpreted(vm, blob, frame, leaf);
 }
 
+/* Where stubs are that handle an exception, the address that it came from is in %rdx: pushed by the first instruction,
+ * and popped before a jump to the handler, which is in the caller. */
+static bool leaf_at_jump(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			 const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	static const uint8_t targets[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI};
+	bool is_first = frame->pc == blob->code && is_code(blob, frame->pc, "\x52", 1);
+	struct csink_hotspot_blob to;
+	uint8_t code[3];
+	uintptr_t target;
+
+	csink_hotspot_code(blob, frame->pc, code, sizeof(code));
+	if (!is_first && (code[0] != 0xff || (code[1] & 0xf8) != 0xe0) && /* jmp *%rax and others */
+	    (code[0] != 0x41 || code[1] != 0xff || code[2] != 0xe0))      /* jmp *%r8 */
+		return false;
+	*leaf = (struct csink_hotspot_leaf){
+		.way = HOTSPOT_POPPED, .cfa = frame->sp, .fp = frame->fp, .ra = reg(frame, REG_RDX)};
+	if (return_to(vm, leaf->ra, 0) != NO_CALL)
+		return true;
+	target = is_first ? 0 : code[0] == 0x41 ? reg(frame, REG_R8) : reg(frame, targets[code[1] & 7]);
+	leaf->ra = target;
+	return csink_hotspot_blob(vm, target, &to) && to.kind == HOTSPOT_COMPILED;
+}
+
+/* Code without a frame of its own that the virtual machine calls: the first return address. It may use the frame
+ * pointer for something else, and has pushed the caller's first. */
+static bool leaf_of_native(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			   const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	uint64_t ra, fp;
+
+	if (blob->frame_bytes)
+		return false;
+	for (uintptr_t at = frame->sp; at < frame->sp + 8 * MAX_SEARCH; at += 8) {
+		if (!csink_load_word(frame->load, at, &ra))
+			return false;
+		if (ra - vm->low < vm->high - vm->low || return_to(vm, ra, 0) == NO_CALL)
+			continue;
+		if (!csink_load_word(frame->load, at - 8, &fp) || fp <= at || fp - at > MAX_FRAME)
+			fp = frame->fp;
+		*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = at + 8, .fp = fp, .ra = ra};
+		return true;
+	}
+	return false;
+}
+
 /* By the record of the thread's last Java frame, which is there while the thread runs other code. Stubs run with the
  * thread in %r15. */
 static bool leaf_by_anchor(const struct csink_hotspot *vm, const struct csink_made_frame *frame,
@@ -400,15 +617,24 @@ bool csink_hotspot_leaf(const struct csink_hotspot *vm, const struct csink_hotsp
 	case HOTSPOT_STUBS:
 		is_found = leaf_of_stubs(vm, blob, frame, leaf);
 		break;
-	case HOTSPOT_BARE:
 	case HOTSPOT_ADAPTER:
+		is_found = leaf_of_adapter(vm, blob, frame, leaf);
+		break;
+	case HOTSPOT_BARE:
 		is_found = leaf_of_bare(vm, blob, frame, leaf);
 		break;
 	default:
-		is_found =
-			blob->frame_bytes ? leaf_of_fixed(vm, blob, frame, leaf) : leaf_of_bare(vm, blob, frame, leaf);
+		is_found = (blob->kind == HOTSPOT_OTHER && leaf_at_jump(vm, blob, frame, leaf)) ||
+			   (blob->frame_bytes ? leaf_of_fixed(vm, blob, frame, leaf)
+					      : leaf_of_bare(vm, blob, frame, leaf));
 	}
-	return is_found || leaf_by_anchor(vm, frame, leaf);
+	if (!is_found)
+		is_found = blob->kind == HOTSPOT_OTHER && leaf_of_native(vm, blob, frame, leaf);
+	if (!is_found)
+		return leaf_by_anchor(vm, frame, leaf);
+	if (blob->kind == HOTSPOT_OTHER)
+		skip_arguments(vm, frame, leaf);
+	return true;
 }
 
 /* ---- frames that called ------------------------------------------------------------------------------------------ */
@@ -458,6 +684,40 @@ static bool is_call_stub(const struct csink_hotspot *vm, uintptr_t pc)
 	return vm->bytes[HOTSPOT_CALL_RETURN] && csink_load_known(vm->at[HOTSPOT_CALL_RETURN]) == pc;
 }
 
+/* The adapter has all registers on the stack while it calls, above room for those of floating point. */
+static bool step_adapter(const struct csink_hotspot_blob *blob, struct csink_made_frame *frame)
+{
+	enum { MAX_CODE = 64, SLOT = 16 };
+	uint32_t bytes = 0;
+	uint64_t at, ra;
+
+	for (uintptr_t code = frame->pc; code > blob->code && frame->pc - code < MAX_CODE && !bytes; code--)
+		if (is_code(blob, code, "\x48\x81\xec", 3))
+			csink_hotspot_code(blob, code + 3, (uint8_t *)&bytes, sizeof(bytes));
+	if (!bytes || !csink_load_word(frame->load, frame->sp + bytes + SLOT, &at) || at % 8 || at < frame->sp ||
+	    at - frame->sp > MAX_FRAME || !csink_load_word(frame->load, at, &ra))
+		return false;
+	frame->sp = at + 8;
+	frame->pc = ra;
+	return true;
+}
+
+/* Stubs of a fixed frame, or of none. Some align the stack before they call. */
+static bool step_stub(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+		      struct csink_made_frame *frame)
+{
+	enum csink_hotspot_way way = blob->frame_bytes ? HOTSPOT_WHOLE : HOTSPOT_NONE;
+	struct csink_made_frame at = {.pc = frame->pc, .sp = frame->sp, .fp = frame->fp, .load = frame->load};
+	struct csink_hotspot_leaf leaf;
+
+	for (int i = 0; i < 2; i++, at.sp += 8)
+		if (try(vm, blob, &at, way, CALL, &leaf)) {
+			go_to_caller(frame, &leaf);
+			return true;
+		}
+	return false;
+}
+
 static bool step_caller(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
 			struct csink_made_frame *frame)
 {
@@ -466,6 +726,10 @@ static bool step_caller(const struct csink_hotspot *vm, const struct csink_hotsp
 
 	if (blob->kind == HOTSPOT_CODE_OF_INTERPRETER)
 		return step_interpreted(frame);
+	if (blob->kind == HOTSPOT_ADAPTER && step_adapter(blob, frame))
+		return true;
+	if (blob->kind == HOTSPOT_OTHER && step_stub(vm, blob, frame))
+		return true;
 	if (blob->kind == HOTSPOT_STUBS) {
 		way = HOTSPOT_BY_FP;
 		if (!csink_hotspot_is_called(blob, frame->pc))
