@@ -16,6 +16,7 @@
 #include "include/internal/base.h"
 #include "preload/agent/interp/hotspot.h"
 #include "preload/agent/unwind/code.h"
+#include "preload/agent/unwind/modules.h"
 
 #if defined(__x86_64__)
 
@@ -104,10 +105,12 @@ static bool is_barrier(const struct csink_hotspot_blob *blob, uintptr_t ra)
 static enum call return_to(const struct csink_hotspot *vm, uintptr_t ra, uintptr_t of)
 {
 	struct csink_hotspot_blob blob;
+	struct csink_module module;
 	enum call call;
 
 	if (!csink_hotspot_blob(vm, ra, &blob))
-		return ra >> 47 || csink_code_call(ra, 0) == CSINK_NO_CALL ? NO_CALL : CALL;
+		return ra >> 47 || !csink_modules_find(ra, &module) || csink_code_call(ra, 0) == CSINK_NO_CALL ? NO_CALL
+													       : CALL;
 	if (blob.kind == HOTSPOT_CODE_OF_INTERPRETER)
 		return CALL;
 	call = call_before(&blob, ra, vm, of);
