@@ -20,4 +20,16 @@ check "one after another" 0 "$sequence"
 (ulimit -n 64 && exec timeout -s KILL 100 countersink -o f.pb.gz -- "$TARGETS/manythreads" 300 0) >out 2>err
 is "$? $(cat out)" "0 alive at once 300, one after another 0" "300 threads with 64 fds run"
 unlike "$(cat err)" 'could not be sampled' "300 threads with 64 fds are all sampled"
+
+# The CPU time of a thread that lives when the process ends is known, also where it leaves nothing to add to its samples.
+left() { # NAME MS OPTION...
+	name=$1 ms=$2
+	shift 2
+	countersink -o l.pb.gz "$@" -- "$TARGETS/left_thread" "$ms" >out 2>err
+	is "$?:$(cat out)" "0:" "$name: the program runs"
+	unlike "$(cat err)" 'that pthread_create did not make' "$name: its thread is one that pthread_create made"
+}
+left "no engine" 1200 --engine=none
+left "no sample for more than a second" 1200 -e task-clock -c 5000000000
+left "samples" 200
 done_testing

@@ -340,11 +340,13 @@ static void flush_other(struct csink_thread *thread, struct csink_rec_thread *en
 
 	if (!cpu_ns)
 		return;
+	/* Also where nothing is left to flush: without events, or where the event's clock is ahead of this one. */
+	entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
 	counts_now(thread, cpu_ns, false, counts);
 	for (uint32_t i = 0; i < csink_plan.nr_events; i++) {
 		weights[i] = counts[i] - thread->last[i];
 		/* A sample that the thread takes meanwhile must not come out negative. */
-		if (weights[i] > CSINK_NS_PER_S)
+		if ((int64_t)weights[i] < 0)
 			weights[i] = 0;
 		if (i == csink_plan.off_cpu_event)
 			weights[i] = csink_switches_open_ns(thread, cpu_ns);
@@ -363,7 +365,6 @@ static void flush_other(struct csink_thread *thread, struct csink_rec_thread *en
 	memcpy(row->weights, weights, csink_plan.nr_events * sizeof(*weights));
 	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, 0);
 	atomic_store_explicit(&thread->remainder, row, memory_order_release);
-	entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
 }
 
 /* What another thread may look at: it is NULL from the thread's end on. */
