@@ -157,6 +157,8 @@ static int collect(struct collector *c, const char *run_dir)
 	if (err)
 		return err;
 	err = csink_collect_link(c);
+	if (!err)
+		err = csink_collect_threads_prepare(c);
 	if (!err && !c->has_types)
 		err = add_types(c);
 	/* What the library recorded decides which samples from outside count. */
@@ -201,6 +203,7 @@ static void free_collector(struct collector *c)
 	free(c->pseudo);
 	free(c->tallies);
 	free(c->spawned);
+	free(c->threads);
 	free(c);
 }
 

@@ -46,6 +46,12 @@ struct csink_outside {
 	struct csink_outside_process
 		*processes; /* nr_processes of them, or NULL where the kernel refused the records */
 	uint32_t nr_processes;
+	/* The threads of those processes whose cpu_ns is known, that have ended: what the kernel counted of each. */
+	struct csink_outside_thread {
+		int32_t pid, tid;
+		uint64_t cpu_ns;
+	} * threads;
+	uint32_t nr_threads;
 	uint8_t samples_outside; /* processes of the run are being sampled from outside */
 	uint8_t is_filtered;     /* not every process was to be profiled (--follow) */
 	int command_status;      /* waitpid(2)'s */

@@ -342,7 +342,20 @@ static int64_t unwaited_ns(const struct collector *c)
 	return sum;
 }
 
-/* The rest belongs to no known process. */
+/* Did the kernel count each process of the tree to its end? */
+static bool all_are_counted(const struct csink_outside *outside)
+{
+	for (uint32_t i = 0; i < outside->nr_processes; i++)
+		if (!outside->processes[i].has_cpu || outside->processes[i].still_running)
+			return false;
+	return true;
+}
+
+/*
+ * The rest belongs to no known process. Where all are counted, it is what the kernel's events do not count of them:
+ * freeing their memory, before which their events end (Linux 6.16 on), the switching from one thread to the next, and
+ * the fork before the command's exec.
+ */
 static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 {
 	char frame[160];
@@ -350,7 +363,9 @@ static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 	if (*unknown) {
 		snprintf(frame, sizeof(frame), "[not injected: %.100s]", unknown);
 		give(c, "not injected", frame, 0, "", rest);
-	} else if (c->outside->processes) { /* the fork before the command's exec; children without a wait(2) */
+	} else if (c->outside->processes && all_are_counted(c->outside)) {
+		give(c, "other", "[kernel: exits and switches]", 0, "", rest);
+	} else if (c->outside->processes) { /* also of what a process without a count used */
 		give(c, "other", "[of no known process]", 0, "", rest);
 	} else { /* the kernel did not say which processes there were */
 		give(c, "other", c->nr_images ? "[exit, or not injected]" : "[not injected]", 0, "", rest);

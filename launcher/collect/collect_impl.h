@@ -69,6 +69,8 @@ struct collector {
 	struct csink_table location_table;               /* of the profile, by mapping and address */
 	struct csink_rec_event events[CSINK_MAX_EVENTS]; /* of all recordings together: type i + 1 */
 	uint32_t nr_events;
+	struct csink_outside_thread *threads; /* c->outside's, by PID and TID, each once */
+	uint32_t nr_threads;
 	int64_t unwaited_ns; /* CPU time in the profile that wait4(2)'s times lack */
 	int cpu_event;       /* index in events of the one that is CPU time, or -1 */
 	struct {
@@ -125,9 +127,29 @@ bool csink_collect_is_outside_too(const struct collector *c, const struct image 
  */
 int csink_collect_outside_prepare(struct collector *c);
 
-/** What the CPU time of an image's samples is to be multiplied by. */
-double csink_collect_outside_scale(const struct collector *c, const struct image *image,
-				   const struct csink_recorded *rec);
+/**
+ * What the CPU time of the samples of an image from outside is to be multiplied by.
+ * @scales  for each thread of the recording; all are 1 before the call.
+ * Returns 0 or -ENOMEM.
+ */
+int csink_collect_outside_scales(const struct collector *c, const struct image *image, const struct csink_recorded *rec,
+				 double *scales);
+
+/** The number of a recording's event that is the profile's CPU time; -1: none. */
+int csink_collect_time_event(const struct collector *c, const struct csink_recorded *rec);
+
+/** Make ready what the kernel counted of threads. Returns 0 or -ENOMEM. */
+int csink_collect_threads_prepare(struct collector *c);
+
+/** The CPU time of a thread that has ended, as the kernel counted it; 0: not known. */
+uint64_t csink_collect_thread_ns(const struct collector *c, int32_t pid, int32_t tid);
+
+/**
+ * The same of an image of the library, of whose threads it did not see the end: what a thread used after its last
+ * sample, or the last flush, goes to what was sampled of it, as the library adds it where it sees the end.
+ */
+void csink_collect_tail_scales(const struct collector *c, const struct image *image, const struct csink_recorded *rec,
+			       double *scales);
 
 /** Count one more recording with this fact. */
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,

@@ -136,32 +136,80 @@ int csink_collect_outside_prepare(struct collector *c)
 	return 0;
 }
 
-/*
- * What a thread used after its last sample goes to what was sampled, as the library adds it to the thread's last row:
- * at most as much for each thread as a sample weighs. Samples that weigh a period lack the time in which the kernel
- * takes none: they are scaled by whatever that is. In front of an image of the library, what is missing is also its
- * loader's.
- */
-double csink_collect_outside_scale(const struct collector *c, const struct image *image,
-				   const struct csink_recorded *rec)
+int csink_collect_time_event(const struct collector *c, const struct csink_recorded *rec)
 {
-	double sum = 0, most, nr_samples = 0;
-	int event = -1;
-
-	for (uint32_t i = 0; i < rec->header.nr_events && event < 0; i++)
+	for (uint32_t i = 0; i < rec->header.nr_events; i++)
 		if (c->cpu_event >= 0 && !strcmp(rec->header.events[i].name, c->events[c->cpu_event].name))
-			event = (int)i;
-	if (event < 0)
-		return 1;
+			return (int)i;
+	return -1;
+}
+
+/* Of a thread: CPU time, and how many samples that was. */
+struct used {
+	double ns, nr_samples;
+	bool is_inside; /* the library may have sampled it, too: that is not in ns */
+};
+
+static struct used *list_used(const struct csink_recorded *rec, int event)
+{
+	struct used *used = calloc(rec->nr_threads + 1UL, sizeof(*used));
+
+	for (uint32_t i = 0; i < rec->nr_rows && used; i++) {
+		const struct csink_recorded_row *row = &rec->rows[i];
+		struct used *of = &used[row->thread == CSINK_RECORDED_NONE ? rec->nr_threads : row->thread];
+
+		of->is_inside |= row->phase == CSINK_PHASE_INJECTED;
+		if (row->phase == CSINK_PHASE_INJECTED)
+			continue;
+		of->ns += (double)rec->weights[(size_t)i * rec->header.nr_events + (uint32_t)event];
+		of->nr_samples += (double)row->nr_samples;
+	}
+	return used;
+}
+
+/*
+ * What a thread used after its last sample, and what was lost or fell into the kernel before, is known where the kernel
+ * counted the thread, and the image has all of it. Else, and of a thread without samples, it is a sample's weight at
+ * most.
+ */
+static double missing_ns(const struct collector *c, const struct image *image, int32_t tid, const struct used *used,
+			 double sample_ns)
+{
+	double counted = (double)csink_collect_thread_ns(c, image->pid, tid);
+	bool has_all = image->is_last && (tid != image->pid || !image->former) && !used->is_inside;
+
+	if (has_all && counted > 0)
+		return used->nr_samples ? CSINK_MAX(counted - used->ns, 0.0) : CSINK_MIN(counted, sample_ns);
+	return image->is_followed ? 0 : sample_ns;
+}
+
+/*
+ * What the kernel counted of a process, and no sample has, goes to what was sampled of it: at most as much as its
+ * threads lack. Where these swap their events they have samples of each other, so that the process's sum decides, and
+ * may also be too large. Samples that weigh a period while the kernel cannot be sampled lack its time: they are scaled
+ * by whatever that is. In front of an image of the library, what is missing is also its loader's.
+ */
+int csink_collect_outside_scales(const struct collector *c, const struct image *image, const struct csink_recorded *rec,
+				 double *scales)
+{
+	int event = csink_collect_time_event(c, rec);
+	double sum = 0, nr_samples = 0, missing = 0, given = image->unsampled_ns, factor;
+	CSINK_AUTO_FREE struct used *used = event < 0 ? NULL : list_used(rec, event);
+
+	if (!used)
+		return event < 0 ? 0 : -ENOMEM;
+	for (uint32_t i = 0; i < rec->nr_threads; i++) {
+		sum += used[i].ns;
+		nr_samples += used[i].nr_samples;
+	}
+	if (sum <= 0 || nr_samples <= 0 || sum + given <= 0)
+		return 0;
 	for (uint32_t i = 0; i < rec->nr_threads; i++)
-		nr_samples += (double)rec->threads[i]->nr_samples;
-	sum = (double)(rec->header.cpu_end_ns - rec->header.cpu_start_ns);
-	if (sum <= 0 || nr_samples <= 0)
-		return 1;
-	if (rec->header.events[event].flags & CSINK_EVENT_BY_PERIOD)
-		return (sum + image->unsampled_ns) / sum > 0 ? (sum + image->unsampled_ns) / sum : 1;
-	most = sum / nr_samples * rec->nr_threads;
-	if (image->is_followed || image->unsampled_ns <= 0)
-		return 1;
-	return (sum + CSINK_MIN(image->unsampled_ns, most)) / sum;
+		missing += missing_ns(c, image, rec->threads[i]->tid, &used[i], sum / nr_samples);
+	if (!(rec->header.events[event].flags & CSINK_EVENT_BY_PERIOD))
+		given = CSINK_MIN(given, missing);
+	factor = (sum + given) / sum;
+	for (uint32_t i = 0; i < rec->nr_threads; i++)
+		scales[i] = factor;
+	return 0;
 }

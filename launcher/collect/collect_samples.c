@@ -17,7 +17,7 @@ struct reading {
 	/* Of samples from outside, in the order of the recording's threads: the library's recording of the same, or
 	 * NULL. */
 	struct image **counterparts;
-	double scale;     /* of what those weigh in CPU time that no counterpart can have; 1 for others */
+	double *scales;   /* by the recording's thread: of the CPU time that no counterpart can have */
 	uint64_t nr_kept; /* rows that are in the profile */
 };
 
@@ -94,9 +94,10 @@ static uint64_t *weights_of(const struct reading *r, const struct csink_recorded
 
 static int64_t scaled(const struct reading *r, const struct csink_recorded_row *row, uint32_t event, int64_t value)
 {
-	bool is_scaled = r->scale != 1 && r->types[event] == r->c->cpu_event && row->phase != CSINK_PHASE_INJECTED;
+	double scale = row->thread == CSINK_RECORDED_NONE ? 1 : r->scales[row->thread];
+	bool is_scaled = scale != 1 && r->types[event] == r->c->cpu_event && row->phase != CSINK_PHASE_INJECTED;
 
-	return is_scaled ? (int64_t)((double)value * r->scale + 0.5) : value;
+	return is_scaled ? (int64_t)((double)value * scale + 0.5) : value;
 }
 
 static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
@@ -217,8 +218,8 @@ static void add_moment(struct reading *r, const struct csink_rec_moment *moment,
 	if (*left < weight)
 		return;
 	*left -= weight;
-	weight = without_stolen(r, row->thread, event, weight);
-	values[r->types[event] + 1] = weight;
+	weight = (uint64_t)scaled(r, row, event, without_stolen(r, row->thread, event, weight));
+	values[r->types[event] + 1] = (int64_t)weight;
 	if (!(r->rec->header.events[event].flags & CSINK_EVENT_OFF_CPU) && row->nr_samples) {
 		row->nr_samples--;
 		values[0] = 1;
@@ -311,9 +312,24 @@ static int find_counterparts(struct reading *r)
 	return r->counterparts ? 0 : -ENOMEM;
 }
 
+static int make_scales(struct reading *r)
+{
+	uint32_t nr = r->rec->nr_threads;
+
+	r->scales = malloc((nr + 1UL) * sizeof(*r->scales));
+	if (!r->scales)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++)
+		r->scales[i] = 1;
+	if (r->image->is_outside)
+		return csink_collect_outside_scales(r->c, r->image, r->rec, r->scales);
+	csink_collect_tail_scales(r->c, r->image, r->rec, r->scales);
+	return 0;
+}
+
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec)
 {
-	struct reading r = {.c = c, .image = image, .rec = rec, .scale = 1};
+	struct reading r = {.c = c, .image = image, .rec = rec};
 	int err = csink_frames_open(&r.frames, c, rec, image->pid);
 	bool is_shown;
 
@@ -322,8 +338,8 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 		err = -ENOMEM;
 	if (!err && image->is_outside)
 		err = find_counterparts(&r);
-	if (!err && image->is_outside)
-		r.scale = csink_collect_outside_scale(c, image, rec);
+	if (!err)
+		err = make_scales(&r);
 	if (!err) {
 		map_types(&r);
 		add_samples(&r);
@@ -340,5 +356,6 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 	csink_frames_close(&r.frames);
 	free(r.labels);
 	free(r.counterparts);
+	free(r.scales);
 	return err ? err : csink_profile_error(c->p);
 }

@@ -214,11 +214,14 @@ static void tree_read(struct csink_outside_watch *watch, int32_t command_pid, en
 		return;
 	}
 	if (csink_process_tree_finish(watch->tree, &result)) {
+		free(result.processes);
 		csink_outside_note(out, "processes are not known from outside: no memory for them");
 		return;
 	}
 	out->processes = result.processes;
 	out->nr_processes = result.nr_processes;
+	out->threads = result.threads;
+	out->nr_threads = result.nr_threads;
 	if (result.nr_lost)
 		csink_outside_note(
 			out,
@@ -289,7 +292,9 @@ void csink_outside_free(struct csink_outside *out)
 		free(out->notes[i]);
 	free(out->notes);
 	free(out->processes);
+	free(out->threads);
 	out->notes = NULL;
 	out->processes = NULL;
-	out->nr_notes = out->nr_processes = 0;
+	out->threads = NULL;
+	out->nr_notes = out->nr_processes = out->nr_threads = 0;
 }

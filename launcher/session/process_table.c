@@ -25,6 +25,7 @@ void csink_process_table_init(struct csink_process_table *table, uint32_t nr_eve
 void csink_process_table_free(struct csink_process_table *table)
 {
 	free(table->processes);
+	free(table->tasks);
 	csink_table_free(&table->pids);
 	memset(table, 0, sizeof(*table));
 }
@@ -49,7 +50,7 @@ static struct csink_process_entry *find(const struct csink_process_table *table,
 /* A process is born, or was there before we looked (the command itself: its exec is the first that is seen). */
 static struct csink_process_entry *add(struct csink_process_table *table, uint32_t pid, uint32_t ppid)
 {
-	struct csink_process_entry *process, *parent;
+	struct csink_process_entry *process, *parent, *former;
 
 	if (CSINK_GROW(table->processes, table->nr, table->cap) || csink_table_room(&table->pids)) {
 		table->error = -ENOMEM;
@@ -61,6 +62,9 @@ static struct csink_process_entry *add(struct csink_process_table *table, uint32
 	process->info.ppid = (int32_t)ppid;
 	process->start_ns = table->now_ns;
 	process->nr_tasks = process->nr_live = 1;
+	former = find(table, pid);
+	if (former)
+		former->is_reused = process->is_reused = true;
 	parent = find(table, ppid);
 	if (parent) {
 		memcpy(process->info.comm, parent->info.comm, sizeof(process->info.comm));
@@ -75,6 +79,17 @@ static struct csink_process_entry *find_or_add(struct csink_process_table *table
 	struct csink_process_entry *process = find(table, pid);
 
 	return process ? process : add(table, pid, 0);
+}
+
+/* What an event counted of a task that exits. */
+static void add_count(struct csink_process_table *table, struct csink_process_entry *process, int32_t tid,
+		      uint64_t cpu_ns)
+{
+	process->nr_reads++;
+	process->info.cpu_ns += cpu_ns;
+	if (!CSINK_APPEND(table->tasks, table->nr_tasks, table->cap_tasks,
+			  (struct csink_process_task){(uint32_t)(process - table->processes), tid, cpu_ns}))
+		return; /* without memory it is a thread of which nothing is known */
 }
 
 void csink_process_table_feed(struct csink_process_table *table, const union csink_process_record *record)
@@ -116,10 +131,8 @@ void csink_process_table_feed(struct csink_process_table *table, const union csi
 		break;
 	case PERF_RECORD_READ:
 		process = find_or_add(table, record->read.pid);
-		if (process) {
-			process->nr_reads++;
-			process->info.cpu_ns += record->read.value;
-		}
+		if (process)
+			add_count(table, process, (int32_t)record->read.tid, record->read.value);
 		break;
 	case PERF_RECORD_LOST:
 		table->nr_lost += record->lost.lost;
@@ -197,6 +210,23 @@ bool csink_process_table_is_behind(struct csink_process_table *table)
 	return false;
 }
 
+/* Threads of processes whose CPU time is known, once the processes are settled. */
+static int give_threads(const struct csink_process_table *table, struct csink_process_tree_result *result)
+{
+	result->threads = calloc(CSINK_MAX(table->nr_tasks, 1u), sizeof(*result->threads));
+	if (!result->threads)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < table->nr_tasks; i++) {
+		const struct csink_process_task *task = &table->tasks[i];
+		const struct csink_process_entry *process = &table->processes[task->process];
+
+		if (process->info.has_cpu && !process->info.still_running && !process->is_reused)
+			result->threads[result->nr_threads++] =
+				(struct csink_outside_thread){process->info.pid, task->tid, task->cpu_ns};
+	}
+	return 0;
+}
+
 int csink_process_table_finish(struct csink_process_table *table, struct csink_process_tree_result *result)
 {
 	memset(result, 0, sizeof(*result));
@@ -223,5 +253,5 @@ int csink_process_table_finish(struct csink_process_table *table, struct csink_p
 		result->nr_running += process->info.still_running;
 	}
 	result->nr_processes = table->nr;
-	return 0;
+	return give_threads(table, result);
 }

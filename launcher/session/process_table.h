@@ -46,11 +46,21 @@ struct csink_process_entry {
 	uint32_t nr_tasks; /* threads seen, the first included */
 	uint32_t nr_live;
 	uint64_t nr_reads;
+	bool is_reused; /* another process of the table had its PID, or has it */
+};
+
+/* What an event counted of one task, or of several of a process that had its TID. */
+struct csink_process_task {
+	uint32_t process; /* its index */
+	int32_t tid;
+	uint64_t cpu_ns;
 };
 
 struct csink_process_table {
 	struct csink_process_entry *processes; /* in order of start */
 	uint32_t nr, cap;
+	struct csink_process_task *tasks; /* those that have ended */
+	uint32_t nr_tasks, cap_tasks;
 	struct csink_table pids; /* index + 1 of the latest process of a pid */
 	uint32_t nr_events;      /* how many reads a task leaves */
 	uint64_t nr_lost;

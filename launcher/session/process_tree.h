@@ -37,6 +37,8 @@ void csink_process_tree_settle(struct csink_process_tree *tree);
 struct csink_process_tree_result {
 	struct csink_outside_process *processes; /* malloc'ed, the caller's; in order of start */
 	uint32_t nr_processes;
+	struct csink_outside_thread *threads; /* the same: of processes that alone had their PID */
+	uint32_t nr_threads;
 	uint32_t nr_running; /* of them, those that are still there */
 	uint64_t nr_lost;    /* records that the kernel had no room for; processes may be missing or without CPU time */
 };

@@ -90,7 +90,12 @@ static void test_table(void)
 	is_str(result.processes[2].comm, "make", "table: a child that execs nothing has its parent's name");
 	ok(!result.processes[2].has_cpu, "table: a count that is missing is not taken for 0");
 	is_num(result.nr_running, 0, "table: no process is still running");
+	/* Of the processes that had one PID it is not known whose thread a recording means. */
+	is_num(result.nr_threads, 2, "table: counts of threads, of the process that alone had its PID");
+	is_num(result.threads[0].tid, COMMAND, "table: a thread's TID");
+	is_num((long long)(result.threads[0].cpu_ns + result.threads[1].cpu_ns), 42, "table: a thread's counts");
 	free(result.processes);
+	free(result.threads);
 	csink_process_table_free(&table);
 }
 
@@ -116,6 +121,7 @@ static void test_unwaited(void)
 	ok(result.processes[2].is_unwaited, "unwaited: no process of the tree waited for one whose parent had ended");
 	ok(result.processes[3].is_unwaited, "unwaited: nor do the command's times have what that one waited for");
 	free(result.processes);
+	free(result.threads);
 	csink_process_table_free(&table);
 }
 
@@ -142,6 +148,7 @@ static void test_many(void)
 	is_num(complete, 20000, "many: all processes have their CPU time");
 	is_num((long long)sum, 19999LL * 20000 / 2, "many: each count belongs to its own process");
 	free(result.processes);
+	free(result.threads);
 	csink_process_table_free(&table);
 }
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "include/internal/base.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 #include "tests/unit/record.h"
@@ -694,6 +695,71 @@ static void test_outside(void)
 	end_directory();
 }
 
+/*
+ * The kernel counted each thread. From outside: one of two threads was sampled; samples of a process together weigh
+ * more than it used. By the library: threads whose end it did not see, while the process's clock went on.
+ */
+static void test_threads(void)
+{
+	struct csink_outside_process processes[] = {
+		{.pid = 204, .comm = "still", .cpu_ns = 40 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 206, .comm = "still", .cpu_ns = 10 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 207, .comm = "prog", .cpu_ns = 40 * MS, .has_cpu = 1},
+	};
+	struct csink_outside_thread threads[] = {{208, 1, 5},        {207, 209, 12 * MS}, {207, 207, 20 * MS},
+						 {204, 205, 9 * MS}, {204, 204, 23 * MS}, {206, 206, 10 * MS},
+						 {207, 209, 8 * MS}, {204, 210, 8 * MS}};
+	struct csink_outside outside = {.user_ns = 100 * MS,
+					.has_rusage = 1,
+					.processes = processes,
+					.nr_processes = 3,
+					.threads = threads,
+					.nr_threads = CSINK_ARRAY_SIZE(threads)};
+	uint64_t weight = 20 * MS, half = 10 * MS;
+	struct csink_rec_thread *thread;
+	struct csink_profile *p;
+	struct record r;
+
+	new_directory();
+	r = outside_record(204, 1000, weight);
+	thread = record_thread(&r, 204, "still");
+	record_row(&r, thread, NULL, 0x401008, 10, &weight);
+	record_thread(&r, 205, "still");
+	record_write(&r, directory, "204.0.rec");
+	free(r.bytes);
+	r = outside_record(206, 1000, weight);
+	record_row(&r, record_thread(&r, 206, "still"), NULL, 0x401008, 10, &weight);
+	record_write(&r, directory, "206.0.rec");
+	free(r.bytes);
+	r = record_new(8);
+	r.header->pid = 207;
+	r.header->state = CSINK_REC_LIVE;
+	r.header->engine = CSINK_ENGINE_SIGNAL;
+	r.header->cpu_end_ns = 50 * MS;
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	for (int32_t tid = 207; tid < 211; tid += 2) {
+		thread = record_thread(&r, tid, "prog");
+		thread->nr_samples = 10;
+		thread->totals[0] = half;
+		record_row(&r, thread, NULL, tid == 207 ? 0x401020 : 0x401040, 10, &half);
+	}
+	record_write(&r, directory, "207.0.rec");
+	free(r.bytes);
+	p = collect(&outside);
+
+	is_num(sum(p, "task-clock", NULL, NULL), 100 * MS, "threads: all time is there, once");
+	is_num(self(p, "task-clock", "[not sampled: still]"), 15 * MS,
+	       "threads: what the sampled one lacks is its own, and a sample's weight of the other one's time");
+	is_num(sum(p, "task-clock", "pid", "206"), 10 * MS, "threads: samples weigh no more than their process used");
+	is_num(sum(p, "task-clock", "pid", "207"), 50 * MS,
+	       "threads: with what the process's clock has, and no event counted");
+	is_num(sum(p, "task-clock", "tid", "209"), 25 * MS,
+	       "threads: the library saw no end: what the kernel counted, and a share of the switching");
+	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 15 * MS, "threads: nothing else is [not sampled]");
+	csink_profile_free(p);
+	end_directory();
+}
+
 /* A run directory whose launcher has been killed. */
 static void test_outside_left(void)
 {
@@ -724,6 +790,7 @@ int main(void)
 	test_languages();
 	test_long_tables();
 	test_outside();
+	test_threads();
 	test_outside_left();
 	test_tree();
 	test_nothing_injected();
