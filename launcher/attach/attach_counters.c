@@ -183,6 +183,27 @@ static void move_implied_last(struct csink_attach_counters *c)
 	}
 }
 
+/*
+ * Does what was sampled need the counts of its group, or is its period enough? Others of the group are known by counts
+ * alone, and so is the time of a clock that must not sample the kernel. Where events that samples carry counts of are
+ * inherited, a switch between threads of a process takes them off one and puts them on the other, and programs a timer
+ * twice; without, the threads swap them.
+ */
+static bool needs_read(const struct csink_attach_counters *c)
+{
+	if (!c->in_run) /* its sum is that of the counts */
+		return true;
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		const struct csink_event_spec *spec = &c->events[i].spec;
+
+		if (c->events[i].err)
+			continue;
+		if (!c->events[i].samples || (spec->rec.flags & CSINK_EVENT_CPU_NS && spec->attr.exclude_kernel))
+			return true;
+	}
+	return false;
+}
+
 /* What samples carry: where they have no counts, their own event's only. */
 static void give_columns(struct csink_attach_counters *c)
 {
@@ -264,6 +285,8 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 	}
 	if (err || !nr_samplers)
 		return err ? err : first_err;
+	c->lacks_read = !c->has_read && needs_read(c);
+	c->has_read = c->has_read && needs_read(c);
 	err = c->in_run ? 0 : prepare_rings(c, less, size);
 	for (uint32_t i = 0; c->no_rings && i < c->nr_events; i++)
 		c->events[i].samples = false;

@@ -295,7 +295,7 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 {
 	memset(head, 0, sizeof(*head));
 	head->engine = CSINK_ENGINE_OUTSIDE;
-	if (f->counters.in_run && !f->counters.has_read)
+	if (f->counters.in_run && f->counters.lacks_read)
 		snprintf(head->engine_reason, sizeof(head->engine_reason),
 			 "before Linux 6.13 a sample weighs its period, and all are scaled to the process's CPU time");
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
@@ -312,7 +312,7 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 		if (event->column < 0)
 			continue;
 		*to = event->spec.rec;
-		if (!f->counters.has_read)
+		if (f->counters.lacks_read)
 			to->flags |= CSINK_EVENT_BY_PERIOD;
 		if (event->samples)
 			to->flags |= CSINK_EVENT_LEADER;
