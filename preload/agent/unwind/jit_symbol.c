@@ -21,7 +21,7 @@
 #include "preload/core/private_memory.h"
 
 enum {
-	MAX_OBJECTS = 64, /* that are searched */
+	MAX_OBJECTS = 64, /* that are searched: a bit of `due` each */
 	MAX_SECTIONS = 128,
 	MAX_BYTES = 64 << 20,   /* of a table */
 	SMALL_BYTES = 64 << 10, /* of a table of strings, which is searched at once */
@@ -30,16 +30,11 @@ enum {
 
 static const char name[] = "__jit_debug_descriptor";
 
-/* An object whose file was searched, or is to be. */
-struct searched {
-	csink_ref_t module;
-	bool is_due; /* by housekeeping: its tables are large */
-};
-
 _Atomic uint32_t csink_jit_files_due;
 
 static _Atomic uint32_t searching;
-static struct searched done[MAX_OBJECTS];
+static csink_ref_t done[MAX_OBJECTS]; /* what was looked at */
+static uint64_t due;                  /* a bit of each: its tables are large, and housekeeping is to search them */
 static uint32_t nr_done;
 
 static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
@@ -172,55 +167,48 @@ static bool is_jvm(const struct csink_module *module)
 	       csink_elf_look(&view, CSINK_SIGN_HOTSPOT, STT_OBJECT, NULL);
 }
 
-static struct searched *find(const struct csink_module *module)
+/* Its place in `done`; nr_done: none. */
+static uint32_t find(const struct csink_module *module)
 {
-	for (uint32_t i = 0; i < nr_done; i++) {
-		if (done[i].module == module->entry)
-			return &done[i];
-	}
-	return NULL;
+	uint32_t i;
+
+	for (i = 0; i < nr_done && done[i] != module->entry; i++)
+		;
+	return i;
 }
 
-static void search_file(const struct csink_module *module, struct searched *entry, const char *path, bool all)
+/* Returns whether housekeeping is to search the file again. */
+static bool search_file(const struct csink_module *module, const char *path, bool all)
 {
 	int fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	bool is_large = false;
 	uint64_t value;
 
 	if (fd < 0)
-		return;
+		return false;
 	value = search(fd, all, &is_large);
 	csink_rawcall(SYS_close, fd);
-	entry->is_due = is_large && !all && !is_jvm(module);
 	if (value)
 		csink_jit_list_add(module->bias + value, module->link_map);
+	return is_large && !all && !is_jvm(module);
 }
 
 /* False: no descriptor may be opened just now. */
 static bool look_at(const struct csink_recording *rec, const struct csink_module *module, bool all)
 {
-	struct searched *entry = find(module);
+	uint32_t at = find(module);
+	uint64_t bit = 1ULL << at % MAX_OBJECTS;
 	char path[512];
 
-	if ((entry ? !entry->is_due || !all : nr_done == MAX_OBJECTS) || !path_of(rec, module, path, sizeof(path)))
+	if (at == MAX_OBJECTS || (at < nr_done && (!(due & bit) || !all)) || !path_of(rec, module, path, sizeof(path)))
 		return true;
 	if (!csink_code_copies_may_open())
 		return false;
-	if (!entry)
-		entry = &done[nr_done++];
-	*entry = (struct searched){.module = module->entry};
-	search_file(module, entry, path, all);
+	done[at] = module->entry;
+	nr_done = CSINK_MAX(nr_done, at + 1);
+	due = search_file(module, path, all) ? due | bit : due & ~bit;
 	csink_code_copies_have_closed();
 	return true;
-}
-
-static bool is_any_due(void)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < nr_done; i++)
-		any |= done[i].is_due;
-	return any;
 }
 
 void csink_jit_search_files(const struct csink_recording *rec, bool all)
@@ -234,7 +222,7 @@ void csink_jit_search_files(const struct csink_recording *rec, bool all)
 		return;
 	for (uint32_t i = 0; csink_modules_at(i, &module); i++)
 		looked &= look_at(rec, &module, all);
-	atomic_store_explicit(&csink_jit_files_due, is_any_due(), memory_order_relaxed);
+	atomic_store_explicit(&csink_jit_files_due, due != 0, memory_order_relaxed);
 	/* Objects that were loaded meanwhile may have been left out. */
 	if (looked && generation == csink_modules_generation())
 		atomic_store_explicit(&csink_jit_met, csink_jit_is_on() ? CSINK_JIT_MET : CSINK_JIT_NO_LIST,
@@ -247,5 +235,6 @@ void csink_jit_search_begin(void)
 	atomic_store(&searching, 0);
 	if (atomic_load(&csink_jit_files_due)) /* else the page is left untouched */
 		atomic_store(&csink_jit_files_due, 0);
+	due = 0;
 	nr_done = 0;
 }
