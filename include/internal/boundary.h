@@ -2,8 +2,9 @@
  * Where injected processes start programs that cannot be injected: the contract of launcher and library.
  *
  * Such a program is sampled by events that it inherits. The process that starts it opens them, before the exec, on the
- * thread that executes (which becomes the program, or whose child does), off until an exec, and one for each CPU; it
- * sends their descriptors to the launcher, whose rings they are to write to. Below that the kernel inherits.
+ * thread that executes (which becomes the program, or whose child does), off until an exec, and one for each CPU that
+ * it or its children may ever bind themselves to; it sends their descriptors to the launcher, whose rings they are to
+ * write to. Below that the kernel inherits.
  *
  * Two files in the run directory: what to open, and the socket (SOCK_SEQPACKET) to send it to. Neither is there where
  * nothing is to be sampled in this way.
@@ -25,12 +26,14 @@
 
 /* The first file. The launcher writes it, and clears do_not_wait when it answers; a process that got no answer sets
  * that. */
+#define CSINK_BOUNDARY_MAX_CPUS 8192
 struct csink_boundary_file {
 	uint64_t magic;
 	uint32_t bytes; /* of this structure */
 	uint32_t do_not_wait;
 	uint32_t needs_anchor; /* an event that is not inherited must stay open in a thread that stays armed */
 	uint32_t nr_events;
+	uint64_t cpus[CSINK_BOUNDARY_MAX_CPUS / 64]; /* those of the launcher's cpuset */
 	struct csink_boundary_event {
 		struct perf_event_attr attr;
 		uint32_t number; /* the launcher's, to be sent with the descriptor */

@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -104,6 +105,26 @@ static void take_events(struct csink_attach_counters *c, const struct csink_boun
 	c->events[first].spec.group = how->specs[0].group;
 }
 
+/*
+ * The CPUs of the cpuset: what a process may bind itself to at most. The kernel cuts a mask to it, and has no call that
+ * tells it: this thread is bound to all CPUs for a moment.
+ */
+static void find_cpus(uint64_t *cpus)
+{
+	uint64_t before[CSINK_BOUNDARY_MAX_CPUS / 64], all[CSINK_BOUNDARY_MAX_CPUS / 64];
+	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(before), before);
+
+	if (bytes <= 0)
+		return;
+	memset(all, -1, sizeof(all));
+	memcpy(cpus, before, (size_t)bytes);
+	if (syscall(SYS_sched_setaffinity, 0, (size_t)bytes, all))
+		return; /* a seccomp filter: as far as is known */
+	if (syscall(SYS_sched_getaffinity, 0, sizeof(before), cpus) <= 0)
+		memcpy(cpus, before, (size_t)bytes);
+	syscall(SYS_sched_setaffinity, 0, (size_t)bytes, before);
+}
+
 static void describe(struct csink_boundary *b)
 {
 	const struct csink_attach_counters *c = &b->follow.counters;
@@ -112,6 +133,7 @@ static void describe(struct csink_boundary *b)
 
 	*file = (struct csink_boundary_file){
 		.magic = CSINK_BOUNDARY_MAGIC, .bytes = sizeof(*file), .needs_anchor = !c->has_read};
+	memcpy(file->cpus, b->cpus, sizeof(file->cpus));
 	for (uint32_t i = 0; i < c->nr_events; i++) {
 		leads |= !i || c->events[i].spec.group != c->events[i - 1].spec.group;
 		if (c->events[i].err)
@@ -179,6 +201,7 @@ int csink_boundary_begin(struct csink_boundary *b, const struct csink_boundary_h
 	err = csink_attach_counters_init(c, less, sizeof(less));
 	if (err)
 		return err;
+	find_cpus(b->cpus);
 	describe(b);
 	b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (b->epoll_fd < 0)

@@ -52,8 +52,9 @@ struct csink_boundary {
 	struct csink_attach_follow follow;
 	struct csink_boundary_how how;
 	struct csink_boundary_file file;
-	bool is_mapped; /* there are rings */
-	int map_err;    /* why there are none */
+	uint64_t cpus[CSINK_BOUNDARY_MAX_CPUS / 64]; /* which processes may bind themselves to */
+	bool is_mapped;                              /* there are rings */
+	int map_err;                                 /* why there are none */
 	int epoll_fd, listen_fd, file_fd;
 	struct csink_boundary_source *sources; /* number - 1 */
 	uint32_t nr_sources, cap_sources;

@@ -68,7 +68,7 @@ chain() {
 		: >log
 		chmod 666 log
 		chain_stolen=$(stolen)
-		"${AS[@]}" countersink -o c.pb.gz -- "$@" >out 2>err
+		"${AS[@]}" "${BOUND[@]}" countersink -o c.pb.gz -- "$@" >out 2>err
 		chain_ended="$? $(cat out)"
 		chain_wrong=$(judge c.pb.gz)
 		# A launcher without a CPU answers late, once: what is sampled too little every time is lost.
@@ -78,7 +78,7 @@ chain() {
 	is "$chain_ended" "$chain_status " "$chain_name: status and output are the program's own"
 	is "$chain_wrong" "" "$chain_name: each program has its CPU time, once" || diag "$(cat err)"
 }
-AS=()
+AS=() BOUND=()
 
 chain "a static command" 3 ./static 0.3 3
 like "$(cat err)" 'engine +from outside' "a static command: the engine's line says how it is sampled"
@@ -257,10 +257,25 @@ fi
 
 # ---- limits ----
 
+if have taskset && [ "$(nproc)" -gt 1 ]; then
+	# What is bound when it starts may free itself, or a child.
+	cpus=$(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0))[:2])')
+	chain "bound to one CPU" 3 taskset -c "${cpus% *}" ./static $WORK 3
+	chain "bound to one CPU, static, and bound to another" 3 \
+		taskset -c "${cpus% *}" ./static $WORK exec "$(command -v taskset)" -c "${cpus#* }" ./static $WORK 3
+	BOUND=(taskset -c "${cpus% *}")
+	chain "a launcher that is bound to one CPU, and a program to another" 3 \
+		./dynamic $WORK fork ./static $WORK exec "$(command -v taskset)" -c "${cpus#* }" ./static $WORK 3
+	BOUND=()
+else
+	skip "bound to CPUs" "no taskset, or one CPU"
+fi
 chain "few file descriptors" 8 bash -c "ulimit -n 8; exec ./dynamic $WORK spawn ./static $WORK 8"
 countersink -o c.pb.gz -- bash -c "ulimit -n 8; exec 3<. 4<. 5<.; exec ./dynamic 0 exec ./static 0 8" >out 2>err
 is "$? $(cat out)" "8 " "no file descriptor left: the program runs"
 like "$(cat err)" '\[not injected: static\]' "no file descriptor left: it is counted"
+like "$(cat err)" 'note .*were not sampled: their starter has no file descriptor left' \
+	"no file descriptor left: the report gives the reason"
 countersink -o c.pb.gz -- ./dynamic 0 confine ./static $WORK 9 >out 2>err
 is "$? $(cat out)" "9 " "a seccomp filter that kills for socket(2): the program runs"
 like "$(cat err)" '\[not injected: static\]' "a seccomp filter that kills for socket(2): it is counted"

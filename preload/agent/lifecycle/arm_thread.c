@@ -28,7 +28,7 @@
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"
 
-enum { MAX_CPUS = 8192, STACK_BYTES = 16 * 1024 };
+enum { STACK_BYTES = 16 * 1024 };
 
 /* One request, on its way. */
 struct request {
@@ -221,17 +221,22 @@ static int open_anchor(struct request *r)
 	return fd < 0 ? fd : add(r, fd, CSINK_BOUNDARY_ANCHOR, 0);
 }
 
-/* One for each CPU that the thread may run on. */
+/*
+ * One for each CPU that the thread may run on, or one below it: a program that is bound to some CPUs may free itself,
+ * or a child. Only the cpuset bounds that; the launcher's and the thread's may be different ones.
+ */
 static int open_events(struct request *r)
 {
-	uint64_t cpus[MAX_CPUS / 64];
+	uint64_t cpus[CSINK_BOUNDARY_MAX_CPUS / 64];
 	long bytes = csink_rawcall(SYS_sched_getaffinity, 0, sizeof(cpus), cpus);
 	int err = bytes < 0 ? (int)bytes : 0;
 
 	if (!err && r->needs_anchor && r->file.needs_anchor)
 		err = open_anchor(r);
-	for (int cpu = 0; cpu < bytes * 8 && !err; cpu++) {
-		if (!(cpus[cpu / 64] >> cpu % 64 & 1))
+	for (int cpu = 0; cpu < CSINK_BOUNDARY_MAX_CPUS && !err; cpu++) {
+		uint64_t word = r->file.cpus[cpu / 64] | (cpu < bytes * 8 ? cpus[cpu / 64] : 0);
+
+		if (!(word >> cpu % 64 & 1))
 			continue;
 		if (r->message.nr + r->file.nr_events > CSINK_BOUNDARY_BATCH)
 			err = flush(r, CSINK_BOUNDARY_SOME);
@@ -349,6 +354,28 @@ bool csink_arm_is_for(const struct csink_started *started)
 	return can_be_sampled(started) && may_arm() && !is_armed() && is_followed(started);
 }
 
+/* One line a process, whatever it starts. Where the launcher has gone, or samples none, there is nothing to report. */
+static void note_refused(int err)
+{
+#define NOT_SAMPLED "programs that cannot be injected were not sampled: "
+	static const struct {
+		int err;
+		const char *text;
+	} reasons[] = {
+		{-EMFILE, NOT_SAMPLED "their starter has no file descriptor left for their events"},
+		{-ENFILE, NOT_SAMPLED "the system has no file descriptor left for their events"},
+		{-ENOMEM, NOT_SAMPLED "the kernel has no memory left for their events"},
+		{-EACCES, NOT_SAMPLED "the kernel refuses their events to the process that starts them"},
+		{-EPERM, NOT_SAMPLED "the kernel refuses their events to the process that starts them"},
+	};
+	static atomic_flag is_noted = ATOMIC_FLAG_INIT; /* alone: it guards nothing */
+	struct csink_thread *thread = csink_self;
+
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(reasons) && thread && csink_own_recording.header; i++)
+		if (reasons[i].err == err && !atomic_flag_test_and_set(&is_noted))
+			csink_recording_note_text(&csink_own_recording, &thread->writer, reasons[i].text);
+}
+
 uint64_t csink_arm_for_exec(const struct csink_started *started)
 {
 	struct request r;
@@ -359,6 +386,7 @@ uint64_t csink_arm_for_exec(const struct csink_started *started)
 	if (csink_self) /* in a vfork child it is the parent's */
 		r.message.parent = csink_in_vfork_child() ? csink_self->tid : csink_self->forked_by;
 	make_request_apart(&r, csink_in_vfork_child());
+	note_refused(r.err);
 	return r.err ? 0 : r.token;
 }
 

@@ -13,7 +13,7 @@
 
 /**
  * Arm the calling thread for the exec of @started, if that cannot be injected and the launcher samples such programs.
- * Waits for the launcher, but not for long. Stores nothing in the process; every signal is blocked meanwhile.
+ * Waits for the launcher, but not for long; every signal is blocked meanwhile. Why it could not is noted, once.
  * Returns a token for csink_arm_withdraw(), 0: it is not armed. Context: thread; also in a vfork child.
  */
 uint64_t csink_arm_for_exec(const struct csink_started *started);
