@@ -354,26 +354,34 @@ bool csink_arm_is_for(const struct csink_started *started)
 	return can_be_sampled(started) && may_arm() && !is_armed() && is_followed(started);
 }
 
-/* One line a process, whatever it starts. Where the launcher has gone, or samples none, there is nothing to report. */
-static void note_refused(int err)
+/* NULL: the launcher has gone, or samples none, and there is nothing to report. */
+static const char *reason_of(int err)
 {
 #define NOT_SAMPLED "programs that cannot be injected were not sampled: "
-	static const struct {
-		int err;
-		const char *text;
-	} reasons[] = {
-		{-EMFILE, NOT_SAMPLED "their starter has no file descriptor left for their events"},
-		{-ENFILE, NOT_SAMPLED "the system has no file descriptor left for their events"},
-		{-ENOMEM, NOT_SAMPLED "the kernel has no memory left for their events"},
-		{-EACCES, NOT_SAMPLED "the kernel refuses their events to the process that starts them"},
-		{-EPERM, NOT_SAMPLED "the kernel refuses their events to the process that starts them"},
-	};
-	static atomic_flag is_noted = ATOMIC_FLAG_INIT; /* alone: it guards nothing */
+	switch (err) {
+	case -EMFILE:
+		return NOT_SAMPLED "their starter has no file descriptor left for their events";
+	case -ENFILE:
+		return NOT_SAMPLED "the system has no file descriptor left for their events";
+	case -ENOMEM:
+		return NOT_SAMPLED "the kernel has no memory left for their events";
+	case -EACCES:
+	case -EPERM:
+		return NOT_SAMPLED "the kernel refuses their events to the process that starts them";
+	default:
+		return NULL;
+	}
+#undef NOT_SAMPLED
+}
+
+/* One line a process, whatever it starts. */
+static void note_refused(int err)
+{
+	const char *reason = reason_of(err);
 	struct csink_thread *thread = csink_self;
 
-	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(reasons) && thread && csink_own_recording.header; i++)
-		if (reasons[i].err == err && !atomic_flag_test_and_set(&is_noted))
-			csink_recording_note_text(&csink_own_recording, &thread->writer, reasons[i].text);
+	if (reason && thread && csink_own_recording.header && !atomic_flag_test_and_set(&csink_process.is_start_noted))
+		csink_recording_note_text(&csink_own_recording, &thread->writer, reason);
 }
 
 uint64_t csink_arm_for_exec(const struct csink_started *started)

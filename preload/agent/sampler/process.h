@@ -18,7 +18,8 @@ struct csink_process {
 	/* Samples are taken: 0 before the constructor, after a failure, and after the last flush. */
 	_Atomic uint32_t active;
 	pid_t pid;
-	bool is_traced; /* it started under a debugger */
+	bool is_traced;             /* it started under a debugger */
+	atomic_flag is_start_noted; /* the recording has why programs that it started are not sampled */
 };
 
 extern struct csink_process csink_process;
