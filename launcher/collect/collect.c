@@ -199,6 +199,7 @@ static void free_collector(struct collector *c)
 	csink_table_free(&c->location_table);
 	csink_table_free(&c->source_table);
 	csink_table_free(&c->line_table);
+	csink_table_free(&c->pseudo_table);
 	csink_scripts_free(&c->scripts);
 	free(c->pseudo);
 	free(c->tallies);

@@ -9,11 +9,24 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/hash.h"
 #include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 
 /* More than any process can have used: a damaged header. */
 #define INSANE_NS (1LL << 60)
+
+/* Returns the number + 1 of a new pseudo-function; 0 without memory. */
+static uint32_t add_pseudo(struct collector *c, const struct csink_profile_line *line)
+{
+	uint32_t location = csink_profile_location_add(c->p, 0, 0, line, 1);
+
+	if (CSINK_GROW(c->pseudo, c->nr_pseudo, c->cap_pseudo))
+		return 0;
+	c->pseudo[c->nr_pseudo].function = line->function;
+	c->pseudo[c->nr_pseudo].location = location;
+	return ++c->nr_pseudo;
+}
 
 void csink_collect_pseudo(struct collector *c, const char *word, const char *frame, const uint32_t *callers,
 			  const struct csink_profile_label *labels, uint32_t nr_labels, const int64_t *values)
@@ -21,21 +34,15 @@ void csink_collect_pseudo(struct collector *c, const char *word, const char *fra
 	struct csink_profile_function function = {.name = csink_profile_str(c->p, frame)};
 	struct csink_profile_label all[9];
 	struct csink_profile_line line = {0};
-	uint32_t location = 0, stack[8], nr = 0, i;
+	uint32_t location, stack[8], nr = 0;
 
 	function.system_name = function.name;
 	line.function = csink_profile_function_add(c->p, &function);
-	for (i = 0; i < c->nr_pseudo && !location; i++) {
-		if (c->pseudo[i].function == line.function)
-			location = c->pseudo[i].location;
-	}
-	if (!location) {
-		location = csink_profile_location_add(c->p, 0, 0, &line, 1);
-		if (CSINK_GROW(c->pseudo, c->nr_pseudo, c->cap_pseudo))
-			return;
-		c->pseudo[c->nr_pseudo].function = line.function;
-		c->pseudo[c->nr_pseudo++].location = location;
-	}
+	location = CSINK_TABLE_INTERN(c->pseudo_table, csink_hash_number(line.function),
+				      c->pseudo[id - 1].function == line.function, add_pseudo(c, &line));
+	if (!location)
+		return;
+	location = c->pseudo[location - 1].location;
 	nr_labels = CSINK_MIN(nr_labels, CSINK_ARRAY_SIZE(all) - 1);
 	memcpy(all, labels, nr_labels * sizeof(*all));
 	all[nr_labels++] = (struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PSEUDO),
@@ -171,12 +178,40 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 			    reasons[reason < CSINK_ARRAY_SIZE(reasons) ? reason : 0]);
 }
 
-static const struct spawned *find_spawned(const struct collector *c, int32_t pid)
+/* What is asked of every process: tables by PID, whose slots have the latest, since PIDs are given out again. */
+struct accounts {
+	struct csink_table spawned;   /* index + 1 in c->spawned */
+	struct csink_table processes; /* index + 1 in c->outside->processes */
+	uint32_t *formers;            /* of those: index + 1 of the one before with the same PID */
+	struct covered *all;          /* what recordings account for, sorted by PID */
+	uint32_t nr;
+	struct covered **unknown; /* of them, those that the kernel's list does not have */
+	uint32_t nr_unknown;
+};
+
+static struct csink_slot *spawned_slot(const struct collector *c, const struct csink_table *table, int32_t pid)
 {
-	for (uint32_t i = c->nr_spawned; i--;) /* the latest: pids are given out again */
-		if (c->spawned[i].pid == pid)
-			return &c->spawned[i];
-	return NULL;
+	uint32_t hash = csink_hash_number((uint32_t)pid);
+	struct csink_slot *slot;
+
+	CSINK_TABLE_PROBE(*table, hash, slot, c->spawned[id - 1].pid == pid);
+	return slot;
+}
+
+static struct csink_slot *process_slot(const struct collector *c, const struct csink_table *table, int32_t pid)
+{
+	uint32_t hash = csink_hash_number((uint32_t)pid);
+	struct csink_slot *slot;
+
+	CSINK_TABLE_PROBE(*table, hash, slot, c->outside->processes[id - 1].pid == pid);
+	return slot;
+}
+
+static const struct spawned *find_spawned(const struct collector *c, const struct accounts *a, int32_t pid)
+{
+	uint32_t id = a->spawned.slots ? spawned_slot(c, &a->spawned, pid)->id : 0;
+
+	return id ? &c->spawned[id - 1] : NULL;
 }
 
 static struct covered *find_covered(struct covered *all, uint32_t nr, int32_t pid)
@@ -188,32 +223,76 @@ static struct covered *find_covered(struct covered *all, uint32_t nr, int32_t pi
  * In a pid namespace of its own a process calls itself by another number than the kernel does for us: what is named the
  * same, and without a counterpart on either side, is taken for the same, in order.
  */
-static struct covered *find_namesake(struct covered *all, uint32_t nr, const struct csink_outside_process *process)
+static struct covered *find_namesake(struct accounts *a, const struct csink_outside_process *process)
 {
-	for (uint32_t i = 0; i < nr; i++) {
-		if (all[i].is_known || strcmp(all[i].comm, process->comm))
+	for (uint32_t i = 0; i < a->nr_unknown; i++) {
+		struct covered *found = a->unknown[i];
+
+		if (strcmp(found->comm, process->comm))
 			continue;
-		all[i].is_known = true;
-		return &all[i];
+		memmove(a->unknown + i, a->unknown + i + 1, (--a->nr_unknown - i) * sizeof(*a->unknown));
+		return found;
 	}
 	return NULL;
 }
 
-/* What a process that could not be injected starts cannot be either, for the same reason. */
-static enum csink_spawn_reason inherited_reason(const struct collector *c, const struct csink_outside_process *process)
+static void close_accounts(struct accounts *a)
 {
-	const struct spawned *spawned = find_spawned(c, process->pid);
+	csink_table_free(&a->spawned);
+	csink_table_free(&a->processes);
+	free(a->formers);
+	free(a->all);
+	free(a->unknown);
+}
+
+/* Without memory what it lacks is not found. */
+static void open_accounts(struct collector *c, struct accounts *a)
+{
+	const struct csink_outside *outside = c->outside;
+	struct csink_slot *slot;
+
+	memset(a, 0, sizeof(*a));
+	a->nr = cover(c, &a->all);
+	a->formers = calloc((size_t)outside->nr_processes + 1, sizeof(*a->formers));
+	a->unknown = calloc((size_t)a->nr + 1, sizeof(struct covered *));
+	for (uint32_t i = 0; i < c->nr_spawned && !csink_table_room(&a->spawned); i++) {
+		slot = spawned_slot(c, &a->spawned, c->spawned[i].pid);
+		csink_table_set(&a->spawned, slot, csink_hash_number((uint32_t)c->spawned[i].pid), i + 1);
+	}
+	for (uint32_t i = 0; i < outside->nr_processes && a->formers && !csink_table_room(&a->processes); i++) {
+		int32_t pid = outside->processes[i].pid;
+		struct covered *own = find_covered(a->all, a->nr, pid);
+
+		slot = process_slot(c, &a->processes, pid);
+		a->formers[i] = slot->id;
+		csink_table_set(&a->processes, slot, csink_hash_number((uint32_t)pid), i + 1);
+		if (own)
+			own->is_known = true;
+	}
+	for (uint32_t i = 0; i < a->nr && a->unknown; i++)
+		if (!a->all[i].is_known)
+			a->unknown[a->nr_unknown++] = &a->all[i];
+}
+
+/* What a process that could not be injected starts cannot be either, for the same reason. */
+static enum csink_spawn_reason inherited_reason(const struct collector *c, const struct accounts *a,
+						const struct csink_outside_process *process)
+{
+	const struct spawned *spawned = find_spawned(c, a, process->pid);
+	uint32_t id, before = c->outside->nr_processes;
 	int32_t pid = process->ppid;
 
 	if (spawned)
 		return spawned->reason;
-	for (uint32_t i = c->outside->nr_processes; i--;) { /* parents come before their children */
-		if (c->outside->processes[i].pid != pid)
-			continue;
-		spawned = find_spawned(c, pid);
-		if (spawned)
+	while (!spawned && a->processes.slots) {
+		id = process_slot(c, &a->processes, pid)->id;
+		while (id > before) /* parents come before their children */
+			id = a->formers[id - 1];
+		if (!id)
 			break;
-		pid = c->outside->processes[i].ppid;
+		spawned = find_spawned(c, a, pid);
+		pid = c->outside->processes[id - 1].ppid;
+		before = id - 1;
 	}
 	if (spawned && spawned->reason == CSINK_SPAWN_NO_REACH)
 		return spawned->reason;
@@ -241,10 +320,10 @@ static int64_t give_unsampled(struct collector *c, const struct csink_outside_pr
 }
 
 /* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
-static int64_t give_end(struct collector *c, const struct covered *own, const struct csink_outside_process *process,
-			int64_t rest)
+static int64_t give_end(struct collector *c, const struct accounts *a, const struct covered *own,
+			const struct csink_outside_process *process, int64_t rest)
 {
-	const struct spawned *spawned = find_spawned(c, own->pid);
+	const struct spawned *spawned = find_spawned(c, a, own->pid);
 	const char *name = process->comm;
 	enum csink_spawn_reason reason = 0;
 
@@ -267,35 +346,31 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 {
 	const struct csink_outside_process *process;
 	const struct spawned *spawned;
-	struct covered *all, *own;
-	uint32_t i, nr = cover(c, &all);
+	struct covered *own;
 	int64_t rest, given = 0;
 	enum csink_spawn_reason reason;
+	struct accounts a;
 	size_t used = 0;
 
-	for (i = 0; i < c->outside->nr_processes; i++) {
-		own = find_covered(all, nr, c->outside->processes[i].pid);
-		if (own)
-			own->is_known = true;
-	}
-	for (i = 0; i < c->outside->nr_processes; i++) {
+	open_accounts(c, &a);
+	for (uint32_t i = 0; i < c->outside->nr_processes; i++) {
 		process = &c->outside->processes[i];
-		own = find_covered(all, nr, process->pid);
-		own = own ? own : find_namesake(all, nr, process);
+		own = find_covered(a.all, a.nr, process->pid);
+		own = own ? own : find_namesake(&a, process);
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
 		if (own) {
-			given += give_end(c, own, process, rest);
+			given += give_end(c, &a, own, process, rest);
 			continue;
 		}
 		if (process->is_sampled) {
 			given += give_unsampled(c, process, rest);
-			spawned = find_spawned(c, process->pid);
+			spawned = find_spawned(c, &a, process->pid);
 			if (!spawned || spawned->reason != CSINK_SPAWN_OWN)
 				csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
 			continue;
 		}
-		reason = process->reason ? process->reason : inherited_reason(c, process);
+		reason = process->reason ? process->reason : inherited_reason(c, &a, process);
 		given += add_absent(c, process->pid, process->comm, reason, rest);
 		if (reason == CSINK_SPAWN_OWN || (process->has_cpu && !process->cpu_ns && !process->reason))
 			continue; /* it came and went without running a program */
@@ -304,7 +379,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 			used += snprintf(unknown + used, unknown_size - used, "%s%.16s", used ? ", " : "",
 					 process->comm);
 	}
-	free(all);
+	close_accounts(&a);
 	return given;
 }
 

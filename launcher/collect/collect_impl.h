@@ -77,7 +77,8 @@ struct collector {
 		uint32_t function, location;
 	} * pseudo; /* the pseudo-functions so far */
 	uint32_t nr_pseudo, cap_pseudo;
-	csink_str_t command; /* of the first recording */
+	struct csink_table pseudo_table; /* index + 1 by function */
+	csink_str_t command;             /* of the first recording */
 	uint64_t losses[CSINK_NR_LOSSES];
 	struct tally { /* what several recordings say, and how many do */
 		const char *key;
