@@ -483,6 +483,7 @@ static bool is_child_of(int32_t pid, int32_t tid)
 static void count_request(struct csink_boundary *b, int32_t tid, int32_t pid)
 {
 	struct csink_boundary_asking *asking = &b->asking[(uint32_t)tid % CSINK_BOUNDARY_PARENTS];
+	struct csink_task task;
 	uint64_t now_ns = csink_monotonic_ns();
 
 	if (tid <= 0 || asking->is_armed)
@@ -491,18 +492,25 @@ static void count_request(struct csink_boundary *b, int32_t tid, int32_t pid)
 		*asking = (struct csink_boundary_asking){.tid = tid, .since_ns = now_ns};
 	if (++asking->nr != MANY_REQUESTS)
 		return;
+	/* Read before, so that it is the one that is armed, or an earlier one that is forgotten. */
+	if (csink_task_read(tid, &task))
+		return;
+	asking->start_ticks = task.start_ticks;
 	asking->is_armed = is_child_of(pid, tid) && arm_parent(b, tid);
 	if (asking->is_armed)
 		write_parent(b, tid, &(struct csink_boundary_parent){.tid = tid, .armed_ns = csink_monotonic_ns()});
 }
 
-/* Forget those that have ended: others will have their TIDs. */
+/* Forget those that have ended: others will have their TIDs, or have them already. */
 static void forget_parents(struct csink_boundary *b)
 {
+	struct csink_task task;
+
 	for (uint32_t i = 0; i < CSINK_BOUNDARY_PARENTS; i++) {
 		struct csink_boundary_asking *asking = &b->asking[i];
 
-		if (!asking->is_armed || !kill(asking->tid, 0) || errno != ESRCH)
+		if (!asking->is_armed ||
+		    (!csink_task_read(asking->tid, &task) && task.start_ticks == asking->start_ticks))
 			continue;
 		write_parent(b, asking->tid, &(struct csink_boundary_parent){0});
 		*asking = (struct csink_boundary_asking){0};

@@ -43,9 +43,9 @@ struct csink_boundary_source {
 /* A thread whose children ask for events. */
 struct csink_boundary_asking {
 	int32_t tid;
-	uint32_t nr; /* requests since then */
-	uint64_t since_ns;
-	bool is_armed; /* the launcher has opened events on it, which they inherit */
+	uint32_t nr;                    /* requests since then */
+	uint64_t since_ns, start_ticks; /* start_ticks: of an armed one, which tells it from later owners of its TID */
+	bool is_armed;                  /* the launcher has opened events on it, which they inherit */
 };
 
 struct csink_boundary {
