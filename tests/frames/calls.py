@@ -1,10 +1,10 @@
 """Judges the stacks of a profile of work.php, work.pl, work.rb or Work.java, taken at any moment, by the list of their calls.
 
-usage: calls.py CALLS PROFILE      prints: N stacks judged, N wrong, N without a root, N lost, and some of them
+usage: calls.py CALLS PROFILE [ONE_IN]      prints: N stacks judged, N wrong, N without a root, N lost, and some of them
 wrong: a function calls one that it does not. Without a root: the outermost function of the language is another;
 a fiber that is being suspended has left its caller's frames already. Lost: no
 function of the language, but two calls of its evaluator; one alone may be on its way in or out.
-Exit status 1: more than 1 in 1,000 (or two) are not right.
+Exit status 1: more than 1 in ONE_IN (default 1,000; or two) are not right.
 """
 import collections
 import os
@@ -50,7 +50,7 @@ def main():
     print('%d stacks judged, %d wrong, %d without a root, %d lost' % (judged, *kinds))
     for text, n in bad.most_common(5):
         print('%6d %s' % (n, text))
-    return 1 if sum(kinds) > max(2, judged / 1e3) else 0
+    return 1 if sum(kinds) > max(2, judged / (float(sys.argv[3]) if len(sys.argv) > 3 else 1e3)) else 0
 
 
 sys.exit(main())
