@@ -15,5 +15,6 @@
 #define CSINK_SIGN_PHP_TOO "zend_execute_internal"
 #define CSINK_SIGN_RUBY "ruby_api_version"
 #define CSINK_SIGN_HOTSPOT "gHotSpotVMStructs"
+#define CSINK_SIGN_V8_TOO "v8dbg_SmiTagMask"
 
 #endif

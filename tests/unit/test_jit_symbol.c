@@ -77,8 +77,7 @@ static void check_search(void)
 
 	csink_jit_poll(&setup_rec, &setup_writer);
 	later = bytes_read();
-	ok(csink_jit_is_on() &&
-		   atomic_load(&csink_jit_lists[0].at) == (uintptr_t)&__jit_debug_descriptor,
+	ok(csink_jit_is_on() && atomic_load(&csink_jit_lists[0].at) == (uintptr_t)&__jit_debug_descriptor,
 	   "housekeeping finds the list");
 	if (before >= 0)
 		ok(later - now > 100000, "in that table (%ld bytes)", later - now);

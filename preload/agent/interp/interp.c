@@ -13,6 +13,7 @@
 #include "preload/agent/unwind/find_object.h"
 #include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/made_code.h"
+#include "preload/core/interpreter_signs.h"
 #include "preload/core/private_memory.h"
 
 static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl,
@@ -114,7 +115,7 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 	}
 	if (!csink_elf_open(&object, module->bias, module->dynamic, csink_module_copy))
 		return;
-	if (csink_elf_look(&object, "v8dbg_SmiTagMask", STT_OBJECT, NULL))
+	if (csink_elf_look(&object, CSINK_SIGN_V8_TOO, STT_OBJECT, NULL))
 		csink_code_copies_want(module);
 	csink_jit_load(module, &object);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages) && mode != CSINK_INTERP_NATIVE; i++) {

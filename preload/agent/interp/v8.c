@@ -117,7 +117,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	_Static_assert(sizeof(*layout) == sizeof(values) && sizeof(values) <= sizeof(to->data), "one a value");
 	*why = "JavaScript frames are not read: this version of V8 does not export where its fields are; node 18 to "
 	       "24 is supported";
-	if (!csink_elf_look(object, "v8dbg_SmiTagMask", STT_OBJECT, NULL))
+	if (!csink_elf_look(object, CSINK_SIGN_V8_TOO, STT_OBJECT, NULL))
 		return csink_elf_look(object, CSINK_SIGN_V8, STT_FUNC, NULL) ? -1 : 0;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(exports); i++) {
 		int value = -1;

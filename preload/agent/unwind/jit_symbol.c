@@ -4,7 +4,8 @@
  * at a time, in its handler; a descriptor is open meanwhile.
  *
  * Where files have large tables, that takes milliseconds. So the tables of large ones are read by housekeeping, and a
- * program that ends before it does not wait for them. In a Java virtual machine nothing is looked for: it has no list.
+ * program that ends before it does not wait for them. Those of HotSpot and V8 are not read: HotSpot has no list, and V8
+ * fills its own only with --gdbjit.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -158,13 +159,14 @@ static bool path_of(const struct csink_recording *rec, const struct csink_module
 	return *path == '/';
 }
 
-/* A Java virtual machine has no list, but a table of symbols of megabytes. */
-static bool is_jvm(const struct csink_module *module)
+/* Their tables of symbols have megabytes. */
+static bool is_virtual_machine(const struct csink_module *module)
 {
 	struct csink_elf_view view;
 
 	return csink_elf_open(&view, module->bias, module->dynamic, csink_copy_by_call) &&
-	       csink_elf_look(&view, CSINK_SIGN_HOTSPOT, STT_OBJECT, NULL);
+	       (csink_elf_look(&view, CSINK_SIGN_HOTSPOT, STT_OBJECT, NULL) ||
+		csink_elf_look(&view, CSINK_SIGN_V8_TOO, STT_OBJECT, NULL));
 }
 
 /* Its place in `done`; nr_done: none. */
@@ -190,7 +192,7 @@ static bool search_file(const struct csink_module *module, const char *path, boo
 	csink_rawcall(SYS_close, fd);
 	if (value)
 		csink_jit_list_add(module->bias + value, module->link_map);
-	return is_large && !all && !is_jvm(module);
+	return is_large && !all && !is_virtual_machine(module);
 }
 
 /* False: no descriptor may be opened just now. */
