@@ -93,6 +93,7 @@ struct collector {
 		csink_str_t name;
 	} * spawned;
 	uint32_t nr_spawned, cap_spawned;
+	bool has_own_children; /* some of them are the library's, which tried a seccomp filter: CSINK_SPAWN_OWN */
 };
 
 /** Add what is in a directory to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening

@@ -19,6 +19,15 @@ static void take_spawn(struct collector *c, const struct image *image, const str
 			.became = spawn->pid == image->pid && image->is_last,
 			.name = csink_profile_str(c->p, csink_base_name(spawn->path)),
 		};
+	c->has_own_children |= spawn->head.aux == CSINK_SPAWN_OWN;
+}
+
+static bool is_own_child(const struct collector *c, int32_t pid)
+{
+	for (uint32_t i = 0; i < c->nr_spawned && c->has_own_children; i++)
+		if (c->spawned[i].pid == pid && c->spawned[i].reason == CSINK_SPAWN_OWN)
+			return true;
+	return false;
 }
 
 static void take_texts(struct collector *c, const struct csink_recorded *rec)
@@ -123,7 +132,7 @@ void csink_collect_notes(struct collector *c, const struct image *image, const s
 		take_kernels_losses(c, &rec->header);
 		return;
 	}
-	if (image->is_outside && c->outside && !c->outside->is_attached)
+	if (image->is_outside && c->outside && !c->outside->is_attached && !is_own_child(c, image->pid))
 		csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", image->comm);
 	take_texts(c, rec);
 	take_tables(c, rec);
