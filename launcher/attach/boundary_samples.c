@@ -122,7 +122,9 @@ static void find_cpus(uint64_t *cpus)
 		return; /* a seccomp filter: as far as is known */
 	if (syscall(SYS_sched_getaffinity, 0, sizeof(before), cpus) <= 0)
 		memcpy(cpus, before, (size_t)bytes);
-	syscall(SYS_sched_setaffinity, 0, (size_t)bytes, before);
+	/* A mask that is all of the cpuset now would bind the command to that when the cpuset grows. */
+	if (memcmp(cpus, before, (size_t)bytes))
+		syscall(SYS_sched_setaffinity, 0, (size_t)bytes, before);
 }
 
 static void describe(struct csink_boundary *b)
