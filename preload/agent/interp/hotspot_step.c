@@ -28,9 +28,10 @@ enum {
 	RET = 0xc3,
 	MAX_FRAME = 1 << 20, /* bytes that a frame pointer is believed to lead up */
 	MAX_PROLOGUE = 96,
-	MAX_SEARCH = 16,   /* words of arguments */
-	MAX_ARGUMENTS = 4, /* words that C1's code pushes around a call */
-	MAX_PUSHED = 64,   /* words that stubs push */
+	MAX_SEARCH = 16,       /* words of arguments */
+	MAX_ARGUMENTS = 4,     /* words that C1's code pushes around a call */
+	MAX_PUSHED = 64,       /* words that stubs push */
+	MAX_ADAPTER = 1 << 14, /* bytes; those for 255 arguments are a third of it */
 };
 
 /* push %rbp; mov %rsp, %rbp, in both encodings */
@@ -404,7 +405,7 @@ static enum adapter adapter_state(const struct csink_hotspot_blob *blob, uintptr
 {
 	enum adapter state = ADAPTER_MOVED;
 
-	for (uintptr_t at = blob->code; at < pc; at++) {
+	for (uintptr_t at = blob->code; at < pc && at - blob->code < MAX_ADAPTER; at++) {
 		if (is_code(blob, at, "\x41\xff\xe3", 3) || is_code(blob, at, "\x49\x8b\xe5", 3)) {
 			/* jmp *%r11; mov %r13, %rsp */
 			state = at + 3 <= pc ? ADAPTER_TOP : state;
