@@ -21,8 +21,9 @@ __asm__(".macro csink_test_symbol\n"
 	".endr\n");
 
 struct csink_gdb_descriptor __jit_debug_descriptor = {.version = 1};
-/* Names that only begin or end like it. */
+/* Names that only begin or end like it. Linkers let it share the end of the latter; a local one comes first. */
 uint64_t __jit_debug_descriptor_2[4], not__jit_debug_descriptor[4];
+__attribute__((used)) static uint64_t quiz__jit_debug_descriptor[4];
 
 static bool is_open_allowed = true;
 static int nr_opened;
@@ -81,7 +82,11 @@ static void check_search(void)
 	   "housekeeping finds the list");
 	if (before >= 0)
 		ok(later - now > 100000, "in that table (%ld bytes)", later - now);
+#ifdef __SANITIZE_ADDRESS__
+	ok(nr_opened >= 1, "it opens that file, and those of the sanitizer");
+#else
 	is_num(nr_opened, 1, "it opens that file alone");
+#endif
 	ok(!atomic_load(&csink_jit_files_due), "and leaves nothing");
 	nr_opened = 0;
 	csink_jit_poll(&setup_rec, &setup_writer);

@@ -26,6 +26,7 @@ enum {
 	MAX_SECTIONS = 128,
 	MAX_BYTES = 64 << 20,   /* of a table */
 	SMALL_BYTES = 64 << 10, /* of a table of strings, which is searched at once */
+	MAX_NAMES = 8, /* that end like the list's, in front of it in the table: linkers let names share their ends */
 	PIECE = 32768,
 };
 
@@ -60,13 +61,13 @@ static const char *find_name(const char *text, const char *end, const uint8_t st
 	return NULL;
 }
 
-/* The offset of the name in a table of strings; 0: it is not there. Pieces overlap by a name. */
-static uint64_t find_string(int fd, const Elf64_Shdr *strings, char *piece)
+/* The offset of the name in a table of strings, behind another one; 0: it is not there. Pieces overlap by a name. */
+static uint64_t find_string(int fd, const Elf64_Shdr *strings, uint64_t behind, char *piece)
 {
 	uint8_t steps[256];
 
 	make_steps(steps);
-	for (uint64_t at = 0; at + sizeof(name) <= strings->sh_size; at += PIECE - sizeof(name)) {
+	for (uint64_t at = behind + 1; at + sizeof(name) <= strings->sh_size; at += PIECE - sizeof(name)) {
 		uint64_t nr = CSINK_MIN((uint64_t)PIECE, strings->sh_size - at);
 		const char *found;
 
@@ -103,7 +104,7 @@ static uint64_t find_value(int fd, const Elf64_Shdr *table, uint64_t string, cha
 static uint64_t search_tables(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings)
 {
 	Elf64_Shdr globals = *table;
-	uint64_t string, value = 0, skip = (uint64_t)table->sh_info * sizeof(Elf64_Sym);
+	uint64_t string = 0, value = 0, skip = (uint64_t)table->sh_info * sizeof(Elf64_Sym);
 	char *piece = csink_private_map(PIECE);
 
 	if (!piece)
@@ -112,9 +113,12 @@ static uint64_t search_tables(int fd, const Elf64_Shdr *table, const Elf64_Shdr 
 		globals.sh_offset += skip;
 		globals.sh_size -= skip;
 	}
-	string = find_string(fd, strings, piece);
-	if (string)
+	for (int i = 0; i < MAX_NAMES && !value; i++) {
+		string = find_string(fd, strings, string, piece);
+		if (!string)
+			break;
 		value = find_value(fd, &globals, string, piece);
+	}
 	csink_rawcall(SYS_munmap, piece, PIECE);
 	return value;
 }
