@@ -20,7 +20,8 @@ __asm__(".macro csink_test_symbol\n"
 	"csink_test_symbol\n"
 	".endr\n");
 
-struct csink_gdb_descriptor __jit_debug_descriptor = {.version = 1};
+/* As linkers leave it in a library with a version script: a local symbol. */
+static struct csink_gdb_descriptor __jit_debug_descriptor = {.version = 1};
 /* Names that only begin or end like it. Linkers let it share the end of the latter; a local one comes first. */
 uint64_t __jit_debug_descriptor_2[4], not__jit_debug_descriptor[4];
 __attribute__((used)) static uint64_t quiz__jit_debug_descriptor[4];

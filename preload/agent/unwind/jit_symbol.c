@@ -100,24 +100,18 @@ static uint64_t find_value(int fd, const Elf64_Shdr *table, uint64_t string, cha
 	return 0;
 }
 
-/* Globals come last in a table, from the one whose number is in sh_info. */
 static uint64_t search_tables(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings)
 {
-	Elf64_Shdr globals = *table;
-	uint64_t string = 0, value = 0, skip = (uint64_t)table->sh_info * sizeof(Elf64_Sym);
+	uint64_t string = 0, value = 0;
 	char *piece = csink_private_map(PIECE);
 
 	if (!piece)
 		return 0;
-	if (skip <= table->sh_size) {
-		globals.sh_offset += skip;
-		globals.sh_size -= skip;
-	}
 	for (int i = 0; i < MAX_NAMES && !value; i++) {
 		string = find_string(fd, strings, string, piece);
 		if (!string)
 			break;
-		value = find_value(fd, &globals, string, piece);
+		value = find_value(fd, table, string, piece);
 	}
 	csink_rawcall(SYS_munmap, piece, PIECE);
 	return value;
