@@ -511,8 +511,10 @@ static void forget_parents(struct csink_boundary *b)
 	for (uint32_t i = 0; i < CSINK_BOUNDARY_PARENTS; i++) {
 		struct csink_boundary_asking *asking = &b->asking[i];
 
+		/* One that cannot be read just now, for lack of a descriptor, has not ended. */
 		if (!asking->is_armed ||
-		    (!csink_task_read(asking->tid, &task) && task.start_ticks == asking->start_ticks))
+		    ((!kill(asking->tid, 0) || errno != ESRCH) &&
+		     (csink_task_read(asking->tid, &task) || task.start_ticks == asking->start_ticks)))
 			continue;
 		write_parent(b, asking->tid, &(struct csink_boundary_parent){0});
 		*asking = (struct csink_boundary_asking){0};
