@@ -1,5 +1,6 @@
 /* The rows of a recording become samples; with its timeline, samples with a time. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +98,8 @@ static int64_t scaled(const struct reading *r, const struct csink_recorded_row *
 	double scale = row->thread == CSINK_RECORDED_NONE ? 1 : r->scales[row->thread];
 	bool is_scaled = scale != 1 && r->types[event] == r->c->cpu_event && row->phase != CSINK_PHASE_INJECTED;
 
-	return is_scaled ? (int64_t)((double)value * scale + 0.5) : value;
+	/* A damaged recording may have any number, which is not to overflow. */
+	return is_scaled ? (int64_t)fmin((double)value * scale + 0.5, 0x1p62) : value;
 }
 
 static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
