@@ -22,12 +22,12 @@
 #include "preload/core/private_memory.h"
 
 enum {
-	MAX_OBJECTS = 64, /* that are searched: a bit of `due` each */
-	MAX_SECTIONS = 128,
+	MAX_OBJECTS = 64,       /* that are searched: a bit of `due` each */
 	MAX_BYTES = 64 << 20,   /* of a table */
 	SMALL_BYTES = 64 << 10, /* of a table of strings, which is searched at once */
 	MAX_NAMES = 8, /* that end like the list's, in front of it in the table: linkers let names share their ends */
-	PIECE = 32768,
+	PIECE = 32768, /* of a file, in memory at a time */
+	MAX_SECTIONS = PIECE / sizeof(Elf64_Shdr),
 };
 
 static const char name[] = "__jit_debug_descriptor";
@@ -100,35 +100,32 @@ static uint64_t find_value(int fd, const Elf64_Shdr *table, uint64_t string, cha
 	return 0;
 }
 
-static uint64_t search_tables(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings)
+static uint64_t search_tables(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, char *piece)
 {
 	uint64_t string = 0, value = 0;
-	char *piece = csink_private_map(PIECE);
 
-	if (!piece)
-		return 0;
 	for (int i = 0; i < MAX_NAMES && !value; i++) {
 		string = find_string(fd, strings, string, piece);
 		if (!string)
 			break;
 		value = find_value(fd, table, string, piece);
 	}
-	csink_rawcall(SYS_munmap, piece, PIECE);
 	return value;
 }
 
 /* Also sets whether the tables are large; then nothing is read of them unless @all is set. */
-static uint64_t search(int fd, bool all, bool *is_large)
+static uint64_t search(int fd, bool all, bool *is_large, char *piece)
 {
-	Elf64_Shdr sections[MAX_SECTIONS];
-	uint32_t nr;
+	const Elf64_Shdr *sections = (const Elf64_Shdr *)piece;
+	Elf64_Shdr table, strings;
 	Elf64_Ehdr ehdr;
+	uint32_t nr;
 
 	if (!read_at(fd, &ehdr, sizeof(ehdr), 0) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    ehdr.e_shentsize != sizeof(sections[0]))
 		return 0;
 	nr = CSINK_MIN(ehdr.e_shnum, (uint32_t)MAX_SECTIONS);
-	if (!read_at(fd, sections, nr * sizeof(sections[0]), ehdr.e_shoff))
+	if (!read_at(fd, piece, nr * sizeof(sections[0]), ehdr.e_shoff))
 		return 0;
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t link = sections[i].sh_link;
@@ -137,8 +134,10 @@ static uint64_t search(int fd, bool all, bool *is_large)
 			continue;
 		if (link >= nr || sections[link].sh_size > MAX_BYTES)
 			return 0;
-		*is_large = sections[link].sh_size > SMALL_BYTES;
-		return all || !*is_large ? search_tables(fd, &sections[i], &sections[link]) : 0;
+		table = sections[i];
+		strings = sections[link];
+		*is_large = strings.sh_size > SMALL_BYTES;
+		return all || !*is_large ? search_tables(fd, &table, &strings, piece) : 0;
 	}
 	return 0;
 }
@@ -178,7 +177,7 @@ static uint32_t find(const struct csink_module *module)
 }
 
 /* Returns whether housekeeping is to search the file again. */
-static bool search_file(const struct csink_module *module, const char *path, bool all)
+static bool search_file(const struct csink_module *module, const char *path, bool all, char *piece)
 {
 	int fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	bool is_large = false;
@@ -186,7 +185,7 @@ static bool search_file(const struct csink_module *module, const char *path, boo
 
 	if (fd < 0)
 		return false;
-	value = search(fd, all, &is_large);
+	value = search(fd, all, &is_large, piece);
 	csink_rawcall(SYS_close, fd);
 	if (value)
 		csink_jit_list_add(module->bias + value, module->link_map);
@@ -194,7 +193,7 @@ static bool search_file(const struct csink_module *module, const char *path, boo
 }
 
 /* False: no descriptor may be opened just now. */
-static bool look_at(const struct csink_recording *rec, const struct csink_module *module, bool all)
+static bool look_at(const struct csink_recording *rec, const struct csink_module *module, bool all, char *piece)
 {
 	uint32_t at = find(module);
 	uint64_t bit = 1ULL << at % MAX_OBJECTS;
@@ -206,7 +205,7 @@ static bool look_at(const struct csink_recording *rec, const struct csink_module
 		return false;
 	done[at] = module->entry;
 	nr_done = CSINK_MAX(nr_done, at + 1);
-	due = search_file(module, path, all) ? due | bit : due & ~bit;
+	due = search_file(module, path, all, piece) ? due | bit : due & ~bit;
 	csink_code_copies_have_closed();
 	return true;
 }
@@ -216,12 +215,16 @@ void csink_jit_search_files(const struct csink_recording *rec, bool all)
 	uint32_t generation = csink_modules_generation();
 	struct csink_module module;
 	bool looked = true;
+	char *piece;
 
 	if (csink_calls_are_off(CSINK_CALLS_SCAN | CSINK_CALLS_LIFE | CSINK_CALLS_RIGHTS /* read */) ||
 	    atomic_exchange_explicit(&searching, 1, memory_order_acquire))
 		return;
-	for (uint32_t i = 0; csink_modules_at(i, &module); i++)
-		looked &= look_at(rec, &module, all);
+	piece = csink_private_map(PIECE);
+	for (uint32_t i = 0; piece && csink_modules_at(i, &module); i++)
+		looked &= look_at(rec, &module, all, piece);
+	if (piece)
+		csink_rawcall(SYS_munmap, piece, PIECE);
 	atomic_store_explicit(&csink_jit_files_due, due != 0, memory_order_relaxed);
 	/* Objects that were loaded meanwhile may have been left out. */
 	if (looked && generation == csink_modules_generation())
