@@ -270,6 +270,7 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 	    first_err = 0;
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	uint32_t nr_samplers = 0;
+	bool needs;
 
 	*less = 0;
 	c->anchor_fd = c->at_exec && !c->in_run ? csink_outside_open_anchor() : -1;
@@ -285,8 +286,9 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 	}
 	if (err || !nr_samplers)
 		return err ? err : first_err;
-	c->lacks_read = !c->has_read && needs_read(c);
-	c->has_read = c->has_read && needs_read(c);
+	needs = needs_read(c);
+	c->lacks_read = needs && !c->has_read;
+	c->has_read = needs && c->has_read;
 	err = c->in_run ? 0 : prepare_rings(c, less, size);
 	for (uint32_t i = 0; c->no_rings && i < c->nr_events; i++)
 		c->events[i].samples = false;

@@ -203,6 +203,7 @@ static void free_collector(struct collector *c)
 	csink_scripts_free(&c->scripts);
 	free(c->pseudo);
 	free(c->tallies);
+	csink_table_free(&c->spawned_table);
 	free(c->spawned);
 	free(c->threads);
 	free(c);

@@ -178,9 +178,8 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 			    reasons[reason < CSINK_ARRAY_SIZE(reasons) ? reason : 0]);
 }
 
-/* What is asked of every process: tables by PID, whose slots have the latest, since PIDs are given out again. */
+/* What is asked of every process, by PID; the table has the latest, since PIDs are given out again. */
 struct accounts {
-	struct csink_table spawned;   /* index + 1 in c->spawned */
 	struct csink_table processes; /* index + 1 in c->outside->processes */
 	uint32_t *formers;            /* of those: index + 1 of the one before with the same PID */
 	struct covered *all;          /* what recordings account for, sorted by PID */
@@ -189,15 +188,6 @@ struct accounts {
 	uint32_t nr_unknown;
 };
 
-static struct csink_slot *spawned_slot(const struct collector *c, const struct csink_table *table, int32_t pid)
-{
-	uint32_t hash = csink_hash_number((uint32_t)pid);
-	struct csink_slot *slot;
-
-	CSINK_TABLE_PROBE(*table, hash, slot, c->spawned[id - 1].pid == pid);
-	return slot;
-}
-
 static struct csink_slot *process_slot(const struct collector *c, const struct csink_table *table, int32_t pid)
 {
 	uint32_t hash = csink_hash_number((uint32_t)pid);
@@ -205,13 +195,6 @@ static struct csink_slot *process_slot(const struct collector *c, const struct c
 
 	CSINK_TABLE_PROBE(*table, hash, slot, c->outside->processes[id - 1].pid == pid);
 	return slot;
-}
-
-static const struct spawned *find_spawned(const struct collector *c, const struct accounts *a, int32_t pid)
-{
-	uint32_t id = a->spawned.slots ? spawned_slot(c, &a->spawned, pid)->id : 0;
-
-	return id ? &c->spawned[id - 1] : NULL;
 }
 
 static struct covered *find_covered(struct covered *all, uint32_t nr, int32_t pid)
@@ -238,7 +221,6 @@ static struct covered *find_namesake(struct accounts *a, const struct csink_outs
 
 static void close_accounts(struct accounts *a)
 {
-	csink_table_free(&a->spawned);
 	csink_table_free(&a->processes);
 	free(a->formers);
 	free(a->all);
@@ -255,10 +237,6 @@ static void open_accounts(struct collector *c, struct accounts *a)
 	a->nr = cover(c, &a->all);
 	a->formers = calloc((size_t)outside->nr_processes + 1, sizeof(*a->formers));
 	a->unknown = calloc((size_t)a->nr + 1, sizeof(struct covered *));
-	for (uint32_t i = 0; i < c->nr_spawned && !csink_table_room(&a->spawned); i++) {
-		slot = spawned_slot(c, &a->spawned, c->spawned[i].pid);
-		csink_table_set(&a->spawned, slot, csink_hash_number((uint32_t)c->spawned[i].pid), i + 1);
-	}
 	for (uint32_t i = 0; i < outside->nr_processes && a->formers && !csink_table_room(&a->processes); i++) {
 		int32_t pid = outside->processes[i].pid;
 		struct covered *own = find_covered(a->all, a->nr, pid);
@@ -278,7 +256,7 @@ static void open_accounts(struct collector *c, struct accounts *a)
 static enum csink_spawn_reason inherited_reason(const struct collector *c, const struct accounts *a,
 						const struct csink_outside_process *process)
 {
-	const struct spawned *spawned = find_spawned(c, a, process->pid);
+	const struct spawned *spawned = csink_collect_spawned(c, process->pid);
 	uint32_t id, before = c->outside->nr_processes;
 	int32_t pid = process->ppid;
 
@@ -290,7 +268,7 @@ static enum csink_spawn_reason inherited_reason(const struct collector *c, const
 			id = a->formers[id - 1];
 		if (!id)
 			break;
-		spawned = find_spawned(c, a, pid);
+		spawned = csink_collect_spawned(c, pid);
 		pid = c->outside->processes[id - 1].ppid;
 		before = id - 1;
 	}
@@ -320,10 +298,10 @@ static int64_t give_unsampled(struct collector *c, const struct csink_outside_pr
 }
 
 /* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
-static int64_t give_end(struct collector *c, const struct accounts *a, const struct covered *own,
-			const struct csink_outside_process *process, int64_t rest)
+static int64_t give_end(struct collector *c, const struct covered *own, const struct csink_outside_process *process,
+			int64_t rest)
 {
-	const struct spawned *spawned = find_spawned(c, a, own->pid);
+	const struct spawned *spawned = csink_collect_spawned(c, own->pid);
 	const char *name = process->comm;
 	enum csink_spawn_reason reason = 0;
 
@@ -360,12 +338,12 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
 		if (own) {
-			given += give_end(c, &a, own, process, rest);
+			given += give_end(c, own, process, rest);
 			continue;
 		}
 		if (process->is_sampled) {
 			given += give_unsampled(c, process, rest);
-			spawned = find_spawned(c, &a, process->pid);
+			spawned = csink_collect_spawned(c, process->pid);
 			if (!spawned || spawned->reason != CSINK_SPAWN_OWN)
 				csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
 			continue;

@@ -93,7 +93,7 @@ struct collector {
 		csink_str_t name;
 	} * spawned;
 	uint32_t nr_spawned, cap_spawned;
-	bool has_own_children; /* some of them are the library's, which tried a seccomp filter: CSINK_SPAWN_OWN */
+	struct csink_table spawned_table; /* index + 1 of the latest with a PID, since PIDs are given out again */
 };
 
 /** Add what is in a directory to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening
@@ -146,12 +146,18 @@ int csink_collect_threads_prepare(struct collector *c);
 /** The CPU time of a thread that has ended, as the kernel counted it; 0: not known. */
 uint64_t csink_collect_thread_ns(const struct collector *c, int32_t pid, int32_t tid);
 
+/** Is what the kernel counted of a thread this image's alone? A first thread goes on through execs. */
+bool csink_collect_has_all_of(const struct image *image, int32_t tid);
+
 /**
  * The same of an image of the library, of whose threads it did not see the end: what a thread used after its last
  * sample, or the last flush, goes to what was sampled of it, as the library adds it where it sees the end.
  */
 void csink_collect_tail_scales(const struct collector *c, const struct image *image, const struct csink_recorded *rec,
 			       double *scales);
+
+/** What recordings say of the process that has, or had last, a PID; NULL: nothing. */
+const struct spawned *csink_collect_spawned(const struct collector *c, int32_t pid);
 
 /** Count one more recording with this fact. */
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,

@@ -2,8 +2,33 @@
 #include <inttypes.h>
 
 #include "include/internal/grow.h"
+#include "launcher/base/hash.h"
 #include "launcher/base/path.h"
 #include "launcher/collect/collect_impl.h"
+
+static struct csink_slot *spawned_slot(const struct collector *c, int32_t pid)
+{
+	uint32_t hash = csink_hash_number((uint32_t)pid);
+	struct csink_slot *slot;
+
+	CSINK_TABLE_PROBE(c->spawned_table, hash, slot, c->spawned[id - 1].pid == pid);
+	return slot;
+}
+
+const struct spawned *csink_collect_spawned(const struct collector *c, int32_t pid)
+{
+	uint32_t id = c->spawned_table.slots ? spawned_slot(c, pid)->id : 0;
+
+	return id ? &c->spawned[id - 1] : NULL;
+}
+
+static void add_spawned(struct collector *c, const struct spawned *spawned)
+{
+	if (csink_table_room(&c->spawned_table) || !CSINK_APPEND(c->spawned, c->nr_spawned, c->cap_spawned, *spawned))
+		return; /* without memory its time is [not sampled], as that of a process of which nothing is known */
+	csink_table_set(&c->spawned_table, spawned_slot(c, spawned->pid), csink_hash_number((uint32_t)spawned->pid),
+			c->nr_spawned);
+}
 
 /* Where the kernel lists the processes, they are named from that list, once each; before the end there is none yet. */
 static void take_spawn(struct collector *c, const struct image *image, const struct csink_rec_spawn *spawn)
@@ -12,22 +37,22 @@ static void take_spawn(struct collector *c, const struct image *image, const str
 		return;
 	if (!c->is_early && (!c->outside || !c->outside->processes))
 		csink_collect_unprofiled(c, csink_base_name(spawn->path), spawn->head.aux);
-	else if (!CSINK_GROW(c->spawned, c->nr_spawned, c->cap_spawned))
-		c->spawned[c->nr_spawned++] = (struct spawned){
-			.pid = spawn->pid,
-			.reason = spawn->head.aux,
-			.became = spawn->pid == image->pid && image->is_last,
-			.name = csink_profile_str(c->p, csink_base_name(spawn->path)),
-		};
-	c->has_own_children |= spawn->head.aux == CSINK_SPAWN_OWN;
+	else
+		add_spawned(c, &(struct spawned){
+				       .pid = spawn->pid,
+				       .reason = spawn->head.aux,
+				       .became = spawn->pid == image->pid && image->is_last,
+				       .name = csink_profile_str(c->p, csink_base_name(spawn->path)),
+			       });
 }
 
-static bool is_own_child(const struct collector *c, int32_t pid)
+/* A process that could not be injected; not a child of the library, which tried a seccomp filter. */
+static void name_outside(struct collector *c, const struct image *image)
 {
-	for (uint32_t i = 0; i < c->nr_spawned && c->has_own_children; i++)
-		if (c->spawned[i].pid == pid && c->spawned[i].reason == CSINK_SPAWN_OWN)
-			return true;
-	return false;
+	const struct spawned *spawned = csink_collect_spawned(c, image->pid);
+
+	if (!spawned || spawned->reason != CSINK_SPAWN_OWN)
+		csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", image->comm);
 }
 
 static void take_texts(struct collector *c, const struct csink_recorded *rec)
@@ -132,8 +157,8 @@ void csink_collect_notes(struct collector *c, const struct image *image, const s
 		take_kernels_losses(c, &rec->header);
 		return;
 	}
-	if (image->is_outside && c->outside && !c->outside->is_attached && !is_own_child(c, image->pid))
-		csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", image->comm);
+	if (image->is_outside && c->outside && !c->outside->is_attached)
+		name_outside(c, image);
 	take_texts(c, rec);
 	take_tables(c, rec);
 	for (uint32_t i = 0; i < rec->nr_spawns; i++)

@@ -176,9 +176,8 @@ static double missing_ns(const struct collector *c, const struct image *image, i
 			 double sample_ns)
 {
 	double counted = (double)csink_collect_thread_ns(c, image->pid, tid);
-	bool has_all = image->is_last && (tid != image->pid || !image->former) && !used->is_inside;
 
-	if (has_all && counted > 0)
+	if (csink_collect_has_all_of(image, tid) && !used->is_inside && counted > 0)
 		return used->nr_samples ? CSINK_MAX(counted - used->ns, 0.0) : CSINK_MIN(counted, sample_ns);
 	return image->is_followed ? 0 : sample_ns;
 }

@@ -42,8 +42,7 @@ uint64_t csink_collect_thread_ns(const struct collector *c, int32_t pid, int32_t
 	return found ? found->cpu_ns : 0;
 }
 
-/* A first thread goes on through execs: its count is this image's only where there is no other one. */
-static bool has_all_of(const struct image *image, int32_t tid)
+bool csink_collect_has_all_of(const struct image *image, int32_t tid)
 {
 	return image->is_last && (tid != image->pid || !image->former);
 }
@@ -85,7 +84,7 @@ void csink_collect_tail_scales(const struct collector *c, const struct image *im
 		if (thread->cpu_ns && thread->cpu_ns < known) /* as without_stolen() of collect_samples.c */
 			known = thread->cpu_ns;
 		if (thread->nr_samples && !(thread->flags & (CSINK_THREAD_ENDED | CSINK_THREAD_NOT_SAMPLED)) &&
-		    has_all_of(image, thread->tid) && known && counted > known)
+		    csink_collect_has_all_of(image, thread->tid) && known && counted > known)
 			scales[i] = more * (double)counted / (double)known;
 	}
 	/* What a program did not want to be profiled stays as long as it was. */

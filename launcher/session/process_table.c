@@ -87,9 +87,10 @@ static void add_count(struct csink_process_table *table, struct csink_process_en
 {
 	process->nr_reads++;
 	process->info.cpu_ns += cpu_ns;
-	if (!CSINK_APPEND(table->tasks, table->nr_tasks, table->cap_tasks,
-			  (struct csink_process_task){(uint32_t)(process - table->processes), tid, cpu_ns}))
-		return; /* without memory it is a thread of which nothing is known */
+	/* Without memory it is a thread of which nothing is known. */
+	if (!CSINK_GROW(table->tasks, table->nr_tasks, table->cap_tasks))
+		table->tasks[table->nr_tasks++] =
+			(struct csink_process_task){(uint32_t)(process - table->processes), tid, cpu_ns};
 }
 
 void csink_process_table_feed(struct csink_process_table *table, const union csink_process_record *record)
