@@ -21,7 +21,7 @@
 #define CSINK_BOUNDARY_SOCKET "boundary.socket"
 #define CSINK_BOUNDARY_MAGIC 0x3179726164627363ULL
 
-/* So long a process waits for an answer, which tells it that the launcher has connected the events to its rings. */
+/* So long a process waits for an answer: the launcher sends it when it has connected the events to its rings. */
 #define CSINK_BOUNDARY_WAIT_MS 50
 
 /* The first file. The launcher writes it, and clears do_not_wait when it answers; a process that got no answer sets

@@ -29,7 +29,7 @@ struct csink_attach_event {
 	struct perf_event_attr attr;
 };
 
-/* Where the first event of a thread is: tells when the thread, and all that it started, have ended. */
+/* The first event of a thread. It hangs up when the thread, and all that it started, have ended. */
 struct csink_attach_lineage {
 	int32_t pid, tid;
 	int fd;

@@ -106,8 +106,8 @@ static void take_events(struct csink_attach_counters *c, const struct csink_boun
 }
 
 /*
- * The CPUs of the cpuset: what a process may bind itself to at most. The kernel cuts a mask to it, and has no call that
- * tells it: this thread is bound to all CPUs for a moment.
+ * The CPUs of the cpuset: what a process may bind itself to at most. No call returns them, but the kernel cuts each
+ * mask to them: so this thread is bound to all CPUs for a moment, and reads which of them it got.
  */
 static void find_cpus(uint64_t *cpus)
 {

@@ -44,7 +44,7 @@ struct csink_boundary_source {
 struct csink_boundary_asking {
 	int32_t tid;
 	uint32_t nr;                    /* requests since then */
-	uint64_t since_ns, start_ticks; /* start_ticks: of an armed one, which tells it from later owners of its TID */
+	uint64_t since_ns, start_ticks; /* start_ticks: of an armed one; a later owner of its TID has others */
 	bool is_armed;                  /* the launcher has opened events on it, which they inherit */
 };
 

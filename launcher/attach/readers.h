@@ -7,8 +7,8 @@
  * was read too late is dropped: by the clock, by the top of the stack and the newest frame, which are read again, and,
  * where others may run before the reader, by the evaluator's next instruction.
  *
- * The attach command's thread (main) starts and ends these threads, tells them which processes have an interpreter, and
- * takes what they have read, in the order of time.
+ * The attach command's thread (main) starts and ends these threads, registers processes that have an interpreter, and
+ * takes what was read, in the order of time.
  */
 #ifndef CSINK_READERS_H
 #define CSINK_READERS_H

@@ -103,7 +103,7 @@ static void account_image(struct collector *c, struct image *image)
 	int64_t before = (int64_t)(image->cpu_start_ns - (former ? former->cpu_end_ns : 0));
 	int64_t open;
 
-	if (image->is_outside) /* what is open there, the process's own count tells */
+	if (image->is_outside) /* the process's own count has what is open there */
 		return;
 	open = csink_add((int64_t)(image->cpu_end_ns - image->cpu_start_ns), -image->covered_cpu_ns);
 	/* Samples from outside of the same exec go on where the library has none: it has no engine, or does not know

@@ -60,7 +60,7 @@ static uint64_t process_ns(const struct collector *c, int32_t pid)
 
 /*
  * The kernel's events do not count while it switches from one thread to the next; CPU clocks do. Where the library sees
- * a thread end, it takes its clock. Else the process's clock tells how much that was, all threads together.
+ * a thread end, it takes its clock. Else the process's clock has that time, of all threads together.
  */
 static double switching(const struct collector *c, const struct image *image)
 {

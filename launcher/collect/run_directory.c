@@ -120,7 +120,7 @@ static void mark_collected(int dir_fd, const char *name)
 	if (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
 	    head.state == CSINK_REC_EXITED)
 		word = CSINK_REC_COLLECTED_WHOLE;
-	/* What it had been told when it ended holds: it may be making its profile now. */
+	/* The process has read this word at its end, and may be making its profile now: the word stays. */
 	if (head.magic == CSINK_REC_MAGIC && head.collected == CSINK_REC_COLLECTED)
 		return;
 	if ((!head.magic || head.magic == CSINK_REC_MAGIC) &&

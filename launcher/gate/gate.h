@@ -116,7 +116,7 @@ struct csink_gate_moves {
 
 struct csink_gate_verdicts {
 	struct csink_gate_row *rows; /* metrics, then functions by share, those that are below others last */
-	const char **modules; /* of each function, for people: of interpreted ones as much of the path as tells apart */
+	const char **modules; /* of each function, for people: of interpreted ones as much of the path as is unique */
 	struct csink_gate_moves moves;
 	uint32_t nr_rows, nr_metric_rows;
 	uint32_t counts[CSINK_GATE_NR_VERDICTS];

@@ -10,8 +10,8 @@
 #include "include/internal/nearest.h"
 #include "launcher/base/message.h"
 
-/* Is a name the pattern, alone or followed by parameters, template arguments, or the line that tells functions of one
- * name apart? */
+/* Is a name the pattern, alone or followed by parameters, template arguments, or the line that distinguishes
+ * functions of one name? */
 static bool is_name(const char *name, const char *pattern)
 {
 	size_t len = strlen(pattern);

@@ -8,7 +8,7 @@
 
 /**
  * Pick functions by name: those of exactly that name, with or without parameters and template arguments, or the
- * line that tells several functions of one name apart; else those of which it is the last part; if there are
+ * line that distinguishes several functions of one name; else those of which it is the last part; if there are
  * none, those whose name the extended regular expression is found in.
  * @picked  malloc'ed, by row; unchanged on error.
  * @why     receives a line for people on error.

@@ -99,7 +99,7 @@ static void sign(struct build *b, struct named *group, uint32_t nr)
 	}
 }
 
-/* signatures[function]: what tells it from others of its name, also those of the other profile; 0 if nothing need. */
+/* signatures[function]: what distinguishes it from others of its name, also in the other profile; 0 if nothing need. */
 static int sign_overloads(struct build *b)
 {
 	uint32_t nr = 0, i, k;

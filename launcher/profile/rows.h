@@ -26,7 +26,7 @@ enum csink_by {
 struct csink_row_key {
 	const char *name;               /* for people; of a line "file:line function" */
 	const char *module;             /* path of the object; of a thread its process; "": none */
-	const char *short_module;       /* for people: as much of its end as tells it from the other rows' */
+	const char *short_module;       /* for people: as much of its end as no other row has */
 	const char *file;               /* source file of the line, or of an interpreted function; "": not known */
 	int64_t line;                   /* there: the line, or the function's first; 0: not known */
 	bool seen_inlined;              /* at some location inlined into another function */

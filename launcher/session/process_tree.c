@@ -150,7 +150,7 @@ int csink_process_tree_finish(struct csink_process_tree *tree, struct csink_proc
 	enum { ROUNDS = 8 };
 
 	/* A process may fork and end between a look at the rings and one at the processes: its child is found by
-	 * another look. Not for ever: of some programs (setuid) the kernel tells no exit. */
+	 * another look. Not for ever: of some programs (setuid) the kernel reports no exit. */
 	for (int i = 0; i < ROUNDS; i++) {
 		csink_rings_drain(&tree->rings, UINT64_MAX, take, tree);
 		if (!csink_process_table_is_behind(&tree->table))

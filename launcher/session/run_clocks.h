@@ -21,7 +21,7 @@ struct csink_clocks {
 		uint32_t clock;
 	} * fds; /* each clock of a kind has one for each of the kind's CPUs */
 	uint32_t nr_fds, cap_fds;
-	uint32_t broken; /* bit i: clock i did not open everywhere, and tells nothing */
+	uint32_t broken; /* bit i: clock i did not open everywhere, and is not used */
 };
 
 /* Whose time. */

@@ -1,7 +1,7 @@
 /*
  * The line table of one unit, read for the addresses that are wanted and for nothing else. libdw makes a list of all
  * its lines and sorts it, which took a third of a report's time; in the order of the file the lines of each sequence
- * follow each other, so that a look at the next wanted address tells whether to keep one. What is not as expected (a
+ * follow each other, so that each is compared with the next wanted address alone. What is not as expected (a
  * form that no compiler writes here, a table that is damaged before its lines begin) is left to libdw.
  */
 #include <dwarf.h>

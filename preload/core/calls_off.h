@@ -18,7 +18,7 @@ enum csink_calls {
 	CSINK_CALLS_LOCK = 1 << 8,      /* unlocking our memory after mlockall(2) */
 	CSINK_CALLS_RIGHTS = 1 << 9,    /* giving the run to the user that the program becomes */
 	CSINK_CALLS_TASK = 1 << 10,     /* stopping and resuming all events of a task */
-	CSINK_CALLS_SELF = 1 << 11,     /* asking for the PID, which tells a vfork child from its parent */
+	CSINK_CALLS_SELF = 1 << 11,     /* asking for the PID, which differs in a vfork child */
 	CSINK_CALLS_QUEUE = 1 << 12,    /* sending a signal again with what it had */
 	CSINK_CALLS_ARM = 1 << 13,      /* having programs that cannot be injected sampled from outside */
 	CSINK_CALLS_LAUNCHER = 1 << 14, /* none of a program's: the launcher's end of the socket */

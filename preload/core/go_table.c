@@ -9,7 +9,7 @@
 #define MAX_LOOKED (64U << 20) /* bytes in which the module is looked for */
 #define MAX_TEXT (64U << 10)   /* bytes of a name */
 #define MAX_FUNCTIONS (1U << 24)
-#define NR_CHECKED 32 /* functions whose order tells a table from other bytes */
+#define NR_CHECKED 32 /* functions whose order must be that of a table */
 
 static const uint32_t magics[] = {
 	[CSINK_GO_1_16] = 0xfffffffa,

@@ -1,5 +1,5 @@
 /*
- * The bare event's floor: runs a command under a task-clock event that overflows at the period, with nobody listening.
+ * The bare event's floor: runs a command under a task-clock event that overflows at the period, and no reader.
  * What it costs is what every profiler that is driven by this event pays at least.
  *
  *   floor PERIOD_NS COMMAND...

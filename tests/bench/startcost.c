@@ -1,6 +1,6 @@
 /*
  * A library for LD_PRELOAD that asks of the kernel, as a program starts, what a profiler cannot do without, each step
- * one more than the last, so that what is ours can be told from what is the kernel's. START_COST names the last step:
+ * one more than the last, so that our part is distinguished from the kernel's. START_COST names the last step:
  *   nothing    the library is loaded
  *   status     and it is read from /proc who traces the program and whether filters punish calls
  *   name       and which file the program is

@@ -4,7 +4,7 @@
  *   threadcost [THREADS [WITH]]   (2000)
  *
  * WITH makes the kernel's calls that a per-thread engine cannot do without, each step one more than the last, so that
- * what is ours can be told from what is the kernel's:
+ * our part is distinguished from the kernel's:
  *   main     the first thread has its own event (and sleeps for every thread that it joins)
  *   open     and each thread opens one, which never runs
  *   run      which runs

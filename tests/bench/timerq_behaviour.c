@@ -184,7 +184,7 @@ static void probe_self(void)
 {
 	peer->setup(-1, 10 * MS, NULL, unregister_self);
 	burn(100 * MS);
-	found(nr_calls == 1 && !inner_ret, "called %d times, told %d", nr_calls, inner_ret);
+	found(nr_calls == 1 && !inner_ret, "called %d times, unregister returned %d", nr_calls, inner_ret);
 }
 
 static void nested(int id, void *data)

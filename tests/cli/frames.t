@@ -150,8 +150,8 @@ for side in old/names.py new/names.py renamed.py; do
 	countersink -q -F 5000 -o "$(dirname $side)-$(basename $side .py).pb.gz" -- "$PYTHON" $side >out 2>&1
 done
 countersink report --all old-names.pb.gz >out 2>&1
-is "$(grep -cE ' names\.py +<lambda>:[89]$' out)" 2 "the report tells functions of one name in one file apart by their lines"
-like "$(countersink export -f folded old-names.pb.gz)" ';<lambda>:8 ' "an export tells functions of one name in one file apart"
+is "$(grep -cE ' names\.py +<lambda>:[89]$' out)" 2 "the report distinguishes functions of one name in one file by their lines"
+like "$(countersink export -f folded old-names.pb.gz)" ';<lambda>:8 ' "an export distinguishes functions of one name in one file"
 countersink report --annotate score old-names.pb.gz >out 2>&1
 like "$(cat out)" '^ +[0-9.]+ +[0-9.]+ +5  +total \+= i \* i % 7$' "--annotate shows the line of Python that costs, with its weight"
 unlike "$(cat out)" 'disassembly|ELF' "--annotate looks for no instructions of a Python function"

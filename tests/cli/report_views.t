@@ -51,7 +51,7 @@ for i in range(100): a.util.burn(100000); b.util.burn(100000)' >pk/two.py
 	"$COUNTERSINK" -q -F 2000 -o two.pb.gz -- "$(python3 -c 'import sys; print(sys.executable)')" -B pk/two.py "$PWD/pk" 2>err
 	two() { "$COUNTERSINK" report --all "$@" two.pb.gz; }
 	for one in a b; do
-		like "$(two)" " $one/util\.py +burn\$" "files of one base name: the directory tells the functions of $one/ apart"
+		like "$(two)" " $one/util\.py +burn\$" "files of one base name: the directory distinguishes the functions of $one/"
 		like "$(two --by line)" " $one/util\.py:2 burn\$" "files of one base name: --by line, $one/"
 		like "$(two --tree)" "burn  $one/util\.py\$" "files of one base name: --tree, $one/"
 		like "$(two --csv)" "^burn,$one/util\.py,.*,/.*/pk/$one/util\.py,1\$" "files of one base name: --csv has path and line, $one/"

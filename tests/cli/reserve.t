@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 unset PMCD_PORT
-export PMCD_SOCKET=$TMP/nobody PMCD_PORT=1 PCP_PMDAS_DIR=$TMP/pmdas COUNTERSINK_RESERVE_HOOKS=$TMP/hooks
+export PMCD_SOCKET=$TMP/no-such-socket PMCD_PORT=1 PCP_PMDAS_DIR=$TMP/pmdas COUNTERSINK_RESERVE_HOOKS=$TMP/hooks
 lock=$PCP_PMDAS_DIR/perfevent/perflock
 hold="$TARGETS/hold_lock"
 mkdir -p "${lock%/*}"

@@ -121,6 +121,6 @@ ok "the audit's known object compiles" ${CC:-cc} -O2 -fPIC -c known.c
 is "$(cut -f1 reached | grep -v GLOBAL | tr '\n' ' ')" "exit malloc puts " \
 	"the walk finds static, cold and address-taken functions, and no unreached function"
 like "$(forbidden reached)" "malloc \(root > inner > malloc\)" "the audit refuses malloc, with the path to it"
-ok "the audit refuses a missing root" sh -c '! "$0" "$@"' "$SRC/tests/cli/handler_calls" nobody known.o
+ok "the audit refuses a missing root" sh -c '! "$0" "$@"' "$SRC/tests/cli/handler_calls" no_such_root known.o
 
 done_testing

@@ -19,7 +19,7 @@ near() {
 }
 
 # What the kernel accounts to the same processes, the measuring program included. A clock event also runs while the host
-# or an interrupt has the CPU, which the kernel accounts to nobody: so one try in quiet is enough.
+# or an interrupt has the CPU, which the kernel accounts to no process: so one try in quiet is enough.
 spin="$TARGETS/static_spin"
 tree_is_accounted() { # AS_WHOM...
 	for try in 1 2 3 4 5; do

@@ -113,7 +113,7 @@ static bool trace_back(struct instant *truth, const struct pending *p)
 	uint64_t to = truth->pc;
 	uint64_t caller = p->by[0].nr ? p->by[0].frames[0] : 0;
 	bool returns =
-		(caller & ~CSINK_FRAME_EXACT) == to; /* exact: the handler of an exception, which nobody called */
+		(caller & ~CSINK_FRAME_EXACT) == to; /* exact: the handler of an exception, which no frame called */
 
 	truth->pc = p->by[0].pc;
 	switch (step_kind(truth->pc)) {

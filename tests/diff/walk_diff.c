@@ -107,7 +107,7 @@ static bool look_ahead(uint64_t pc)
 	return true;
 }
 
-/* A difference, looked at again: libunwind is told of all objects, and without its cache. */
+/* A difference, looked at again: libunwind gets the list of all objects, and an empty cache. */
 static enum walk_diff_class look_again(enum walk_diff_class class, const struct csink_walk *ours, const ucontext_t *uc,
 				       struct csink_walk *again)
 {

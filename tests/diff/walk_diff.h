@@ -15,7 +15,7 @@ enum walk_diff_class {
 	DIFF_GUESS,        /* ... where the program was at such code, too: from the first frame on */
 	/* Any difference is looked at again, once libunwind has forgotten what it had cached: */
 	DIFF_CACHE,        /* then the same */
-	DIFF_OBJECT,       /* then the same, and it has been told of an object that was just loaded */
+	DIFF_OBJECT,       /* then the same, and it had not known an object that was just loaded */
 	DIFF_CACHE_LONGER, /* then libunwind gives up, and ours has its frames and goes on */
 	DIFF_ASTRAY,       /* only libunwind's last frame differs, from which it gets no further; ours is complete */
 	DIFF_KEPT,         /* ours differs from itself, with and without what its last walk left */

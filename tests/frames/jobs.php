@@ -68,7 +68,7 @@ function blocks()
     reads();
 }
 
-/* Only a function without a name can be freed: its namespace tells which it is. */
+/* Only a function without a name can be freed: its namespace identifies it. */
 function source($k)
 {
     return "namespace f_$k;" . str_repeat("\n", $k % 7) . 'return function ($n) {' . "\n\$sum = 0;\n" . str_repeat("\n", $k % 5)

@@ -33,7 +33,7 @@ def inner():
 
 
 def nested(nr):
-    """Nobody asks for the hash of these functions' qualified names, which 3.11 shows."""
+    """No caller asks for the hash of these functions' qualified names, which 3.11 shows."""
     for k in range(nr):
         code = inner.__code__.replace(co_name='g_%04d' % k, **{'co_qualname': 'outer.<locals>.g_%04d' % k}
                                       if hasattr(inner.__code__, 'co_qualname') else {})

@@ -81,7 +81,7 @@ def left_core(profile, directory):
     lost_little(profile, directory, 10)  # it takes time to write
     with open('/proc/sys/kernel/core_pattern') as f:
         if f.read().startswith(('|', '/')):
-            return  # it goes elsewhere: the status told that there was one
+            return  # it goes elsewhere: the status has shown that there was one
     with tempfile.TemporaryDirectory(dir=directory) as plain:
         os.chmod(plain, 0o777)
         subprocess.run([os.path.join(harness.TARGETS, 'guest_ends'), 'core'], cwd=plain, stdout=subprocess.DEVNULL)

@@ -54,7 +54,7 @@ def valgrinds(text):
 
 
 def gdbs(text):
-    """It tells of threads as it comes to know of them, before or after what they print; and of who makes the profile."""
+    """gdb reports threads when it notices them, before or after what they print, and the process that makes the profile."""
     return re.sub(r'(?m)^\[(New Thread|Thread|Switching to Thread|Detaching after) .*\n', '', without_addresses(text))
 
 

@@ -284,7 +284,7 @@ def terminal(way):
             read_until(answer, start)
             if not answer.endswith('> ') and typed not in ('exit 7\n', 'typed\n', 'again\n', 'fg\n', 'fg %cat\n'):
                 read_until('ready> $', start)
-        results['%02d %r' % (n, typed)] = told(seen[start:])
+        results['%02d %r' % (n, typed)] = without_chance(seen[start:])
     # A terminal that goes away would end countersink before its profile is made.
     read_until('there is no such text', len(seen))
     results['status'] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -292,8 +292,8 @@ def terminal(way):
     return results
 
 
-def told(text):
-    """Which of two ended jobs is the current one, and whether a prompt came in time to tell of an end, is chance."""
+def without_chance(text):
+    """Which of two ended jobs is the current one, and whether a prompt came in time to report an end, is chance."""
     text = re.sub(r'(?m)^\[\d+\][+-]? +(Exit|Done|Terminated).*\r?\n', '', re.sub(r'(\[\d+\])[+-]', r'\1 ', text))
     return sorted(re.sub(r'\b\d{2,}\b', 'N', text).splitlines())
 

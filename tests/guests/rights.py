@@ -14,7 +14,7 @@ def guest(name, way, more=(), **rest):
 
 
 def all_known(profile, directory):
-    """No process is called unprofiled, and little time is nobody's."""
+    """No process is called unprofiled, and little time belongs to no process."""
     if 'unprofiled' in profile.facts:
         raise Failure('unprofiled: %s' % profile.facts['unprofiled'])
 
@@ -63,7 +63,7 @@ GUESTS = [
     guest('a pid namespace', 'pid_namespace', hot={'child_work': 60}),
     Guest('processes: no /proc', ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /proc && exec {T}/guest_memory work'],
           root=True, hot={'guest_work': 50}, needs=['unshare']),
-    guest('nobody may look into it', 'not_dumpable', hot={'child_work': 35, 'guest_work': 30}),
+    guest('a process that other users may not look into', 'not_dumpable', hot={'child_work': 35, 'guest_work': 30}),
     guest('a daemon that outlives the launcher', 'daemon_stays', more=['sign'], hot={'guest_work': 20},
           check=daemon_profile, same=('out', 'err', 'status', 'sum')),
     *[guest('little ' + what, 'limits', more=[limit], hot={'guest_work': 25, 'child_work': 25},

@@ -23,7 +23,7 @@ def caged(name, how, calls, argv=WORK, inside=True, **rest):
 
 
 def shell_alone(profile, directory):
-    """What the shell started is profiled, and the children that tried its filter are nobody's."""
+    """What the shell started is profiled, and the children that tried its filter are not named."""
     for key in ('unprofiled', 'outside'):
         named = profile.facts.get(key, [])
         if any('guest_memory' in text for text in named):

@@ -34,7 +34,7 @@ DEADLINE = 20      # seconds for an option, without us; a workload has ten times
 DANGEROUS = {
     'killall5': 'kills every process of its user, whatever its options',
     'reboot': 'ends the machine', 'shutdown': 'ends the machine', 'poweroff': 'ends the machine', 'halt': 'ends the machine',
-    'init': 'is the machine', 'telinit': 'tells init', 'runlevel': 'tells init',
+    'init': 'is the machine', 'telinit': 'orders init', 'runlevel': 'orders init',
     'pyenv': 'builds programs', 'policy-rc.d': 'belongs to who made the machine',
 }
 
@@ -61,7 +61,7 @@ class Place:
     def clean(self):
         for directory in (self.work, self.home, self.tmp, self.runtime, self.kept):
             shutil.rmtree(directory, ignore_errors=True)
-            if os.path.exists(directory):  # some make directories that nobody may write to
+            if os.path.exists(directory):  # some make directories without the right to write
                 subprocess.run(['chmod', '-R', 'u+rwx', directory], stderr=subprocess.DEVNULL)
                 shutil.rmtree(directory, ignore_errors=True)
             os.makedirs(directory, 0o700, exist_ok=True)
@@ -172,7 +172,7 @@ def first(text):
     return text if not isinstance(text, str) or len(text) <= 160 else text[:160] + '...'
 
 
-def told(words, found):
+def difference_lines(words, found):
     lines = []
     for name, (plain, ours) in sorted(found.items()):
         if isinstance(plain, str) and isinstance(ours, str) and name.startswith('std'):
@@ -234,7 +234,7 @@ def sweep(workers, chosen, option, n):
         late += [os.path.basename(path)] if any('later' in name for name in wavering) else []
         for way in WAYS:
             bad[way] += bool(found[way])
-            lines[way] += told([path, option], found[way])
+            lines[way] += difference_lines([path, option], found[way])
     rest = '; some depend on who is first: ' + ' '.join(late) if late else ''
     rest += ''.join('; %d left out: %s' % (nr, why) for why, nr in sorted(left_out.items()))
     failed = 0
@@ -270,7 +270,7 @@ def main():
             found, waver = done.result()
             words = ('; wavers without us, too: ' + ', '.join(sorted(waver))) if waver else ''
             failed += say(n, found is not None and not any(found.values()), name + words,
-                          sum((told([way + ':', name], found[way]) for way in WAYS), []) if found else ())
+                          sum((difference_lines([way + ':', name], found[way]) for way in WAYS), []) if found else ())
         for option in OPTIONS if chosen else ():
             failed += sweep(workers, chosen, option, n + 1)
             n += len(WAYS)

@@ -99,8 +99,8 @@ short() { # WANTED-WARNING OPTION...
 length=80
 raised='^  warning +[^ ]+: period raised from [0-9]+ to [0-9]+: '
 short "$raised" -e r11:u:period=5000
-# At these, the emulated machine takes one overflow after another and never runs another instruction: what nobody knows by
-# its name is counted before it samples. Where that fails, the machine's own deadline ends this.
+# At these, the emulated machine takes one overflow after another and never runs another instruction: an event that is not
+# known by its name is counted before it samples. Where that fails, the machine's own deadline ends this.
 often='^  warning +r(11|8):u: period raised from (1|3|1000) to [0-9]+: it happens so often'
 length=10
 short "$often" -e r11:u:period=1
@@ -159,12 +159,12 @@ echo 2000 >/proc/sys/kernel/perf_event_max_sample_rate
 "$COUNTERSINK" -a -c 60000 -e cycles:u:D,instructions:u -- "$SHARES" 2>report
 like "$(cat report)" '^  lost +[0-9]+ times throttled by the kernel' "throttling by the kernel is reported as lost"
 like "$(cat report)" '^  warning +cycles:u: period raised from 60000 to [0-9]+: the kernel allows no more samples' "the period raised after throttling is reported"
-told=$(sed -n 's/^  counted  *cycles:u .*; samples have \([0-9.]*\) M, \([0-9.]*\) % of it$/\1 \2/p' report)
+reported=$(sed -n 's/^  counted  *cycles:u .*; samples have \([0-9.]*\) M, \([0-9.]*\) % of it$/\1 \2/p' report)
 counted=$(awk '/^  counted +cycles:u/ { print $3 * ($4 == "G" ? 1e9 : 1e6); exit }' report)
 ok "the count from outside is complete ($counted of 400 M)" near "$counted" 401000000 2
 sampled=$(awk '$NF ~ /^share_/ { sum += $2 } END { print sum }' report)
-ok "the cycles in samples are reported ($told)" near "${told% *}" "$sampled" 1
-ok "the share of cycles in samples is reported" near "${told#* }" "$(awk -v s="$sampled" -v c="$counted" 'BEGIN { print 1e8 * s / c }')" 1
+ok "the cycles in samples are reported ($reported)" near "${reported% *}" "$sampled" 1
+ok "the share of cycles in samples is reported" near "${reported#* }" "$(awk -v s="$sampled" -v c="$counted" 'BEGIN { print 1e8 * s / c }')" 1
 "$COUNTERSINK" attach -o x.pb.gz -c 60000 -e cycles:u:D -- "$SHARES" 2>report
 like "$(cat report)" '^  note +the kernel stopped events [0-9]+ times,.* their counts are too small' "attach notes that throttled counts are too small"
 echo "$rate" >/proc/sys/kernel/perf_event_max_sample_rate

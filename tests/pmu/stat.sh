@@ -99,8 +99,8 @@ echo 2 >/proc/sys/kernel/perf_event_paranoid
 unprivileged countersink stat -x -e instructions "$SHARES" 2>user.csv
 got=$(value instructions 4 user.csv)
 ok "at paranoid 2 a user counts in user space ($got)" near "$got" 200150000 0.1
-# Of a CPU's own codes nobody says which it has; the kernel opens them all. Here 0x40 is in libpfm4's table of the model, and
-# not in the emulated CPU; 0xe77 is in neither.
+# A CPU does not report which of its own codes it has; the kernel opens them all. Here 0x40 is in libpfm4's table of the
+# model, and not in the emulated CPU; 0xe77 is in neither.
 countersink stat -o zero -e r40:u,re77:u,instructions:u -- true
 is "$(grep -cE '^ +0 +re?[47][07]' zero)" 2 "an event that the CPU may lack is 0"
 like "$(cat zero)" '^note: r40:u is 0, which is right if none happened: CPUs of this model have it \(arm_ac57::[A-Z0-9_]+\)' "a 0 of an event that the CPU has is noted"

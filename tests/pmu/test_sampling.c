@@ -136,7 +136,8 @@ static uint64_t shortest(const char *event, uint64_t asked, bool *measured)
 	return csink_event_shortest_period(&spec, asked, measured);
 }
 
-/* What nobody knows by its name is counted: 1 GHz, at 20,000 samples a second, from what was asked in steps of four. */
+/* An event that is not known by its name is counted: 1 GHz, at 20,000 samples a second, from what was asked in steps
+ * of four. */
 static void test_shortest(void)
 {
 	bool measured;

@@ -1,5 +1,5 @@
 /*
- * Threads that take page faults when they are told to, for counters from outside: `fault_threads NR PAGES` has NR
+ * Threads that take page faults on command, for counters from outside: `fault_threads NR PAGES` has NR
  * threads besides its first one. A line on standard input, answered by the same line when it is done:
  *
  *     old    each of the NR threads touches PAGES new pages

@@ -121,7 +121,7 @@ static void by_popen(void)
 	say("popen", pclose(pipe));
 }
 
-/* As a daemon leaves its parent: two forks, a session of its own. The pipe's end tells that it is gone. */
+/* As a daemon leaves its parent: two forks, a session of its own. The end of the pipe's data shows that it is gone. */
 static void by_daemon(uint64_t ms)
 {
 	int fds[2];

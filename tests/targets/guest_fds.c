@@ -60,7 +60,7 @@ static int numbers(int argc, char **argv)
 	wait(NULL);
 	close(0);
 	close(1);
-	printf("nobody hears this\n");
+	printf("to a closed stdout\n");
 	printf("standard numbers again: %d %d\n", open("/dev/null", O_RDONLY), dup(2));
 	dprintf(2, "after closing 0 and 1: %d\n", first_open());
 	closefrom(0);

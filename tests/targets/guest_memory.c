@@ -33,7 +33,7 @@ static void *thread(void *arg)
 	uint64_t *sum = arg;
 	void *aligned = NULL;
 
-	/* Not guest_burn(): its sink is everybody's, which ThreadSanitizer would tell. */
+	/* Not guest_burn(): its sink is everybody's, which ThreadSanitizer would report. */
 	*sum = churn(*sum) + (guest_work(BURN_MS) & 1);
 	if (posix_memalign(&aligned, 4096, 10000) == 0)
 		*sum += (uintptr_t)aligned & 4095;
@@ -144,7 +144,7 @@ static int race(int argc, char **argv)
 	pthread_create(&other, NULL, add, &one);
 	while (!__atomic_load_n(&first, __ATOMIC_RELAXED))
 		sched_yield();
-	/* The report tells of a sleep between the two accesses: there always is one. */
+	/* The report mentions a sleep between the two accesses: there always is one. */
 	usleep(1000);
 	contended += one;
 	__atomic_store_n(&second, 1, __ATOMIC_RELAXED);
@@ -162,7 +162,7 @@ static int undefined(int argc, char **argv)
 	return 0;
 }
 
-/* Of a block that was just made: what was in it before is nobody's business. */
+/* Of a block that was just made: what was in it before must not be used. */
 static int unset(int argc, char **argv)
 {
 	volatile int *block = malloc(40);

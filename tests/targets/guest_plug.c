@@ -98,7 +98,7 @@ void plug_run(void)
 	fflush(stdout);
 }
 
-/* By its own RUNPATH: nobody else's leads there. */
+/* By its own RUNPATH: no other object's leads there. */
 void plug_load(const char *name, int flags);
 void plug_load(const char *name, int flags)
 {

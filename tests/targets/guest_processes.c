@@ -1,6 +1,6 @@
 /*
  * Every way to make a process and to replace one, with the traps of each: memory and errno that vfork shares, exec that
- * fails, environments that are empty, children that nobody waits for. Each child burns in a function of its own name.
+ * fails, environments that are empty, children without a wait. Each child burns in a function of its own name.
  */
 #include <fcntl.h>
 #include <linux/sched.h>

@@ -187,7 +187,7 @@ static void *in_thread(void *arg)
 	return (void *)(uintptr_t)guest_work((uintptr_t)arg);
 }
 
-/* As programs with secrets do: nobody may look into it, not even /proc. */
+/* As programs with secrets do: no other process may look into it, not even by /proc. */
 static int not_dumpable(int argc, char **argv)
 {
 	pthread_t thread;

@@ -32,7 +32,7 @@ static size_t frame_bytes(void)
 	return bytes ? bytes : 4096;
 }
 
-/* Memory that ends at a page nobody may touch; it must be as it was below what its user has used. */
+/* Memory that ends at a page without access; it must be as it was below what its user has used. */
 static char *guarded(size_t bytes)
 {
 	size_t whole = (bytes + page() - 1) & ~(page() - 1);

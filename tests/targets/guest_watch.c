@@ -1,5 +1,5 @@
 /*
- * Runs a command and tells what its parent sees of it: the statuses of it and of every orphan it leaves, SIGCHLDs that
+ * Runs a command and prints what its parent sees of it: the statuses of it and of every orphan it leaves, SIGCHLDs that
  * have no child to them, and whether its file descriptors, mask and terminal came back as they were.
  *   guest_watch COMMAND...
  */

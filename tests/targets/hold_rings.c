@@ -1,7 +1,7 @@
 /*
  * hold_rings [-k KIB] COMMAND...: use up the memory that this user may lock for rings of events, as many processes of
  * one user's do, keep it, and run a command that has none of its own (RLIMIT_MEMLOCK 0). KIB are left over. Its status
- * is the command's. The account is the user's, not the process's: take a user that nobody else is.
+ * is the command's. The account is the user's, not the process's: take a user that has no other process.
  */
 #include <errno.h>
 #include <linux/perf_event.h>

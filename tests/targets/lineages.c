@@ -39,7 +39,7 @@ static void spin_ms(int ms)
 	while (ts.tv_sec * 1000000000LL + ts.tv_nsec < until);
 }
 
-/* A life's work: CPU time, and pages that nobody has touched before. */
+/* The work of one process: CPU time, and pages that were not touched before. */
 static void work(void)
 {
 	volatile char *pages = mmap(NULL, NR_PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,6 @@
 /*
  * Mostly asleep: NAPS naps of 2 ms by nanosleep and poll in turn, about a tenth as much work between them. Says how
- * many of the waits were interrupted: none, for nobody here sends a signal.  sleepy [NAPS] (300).
+ * many of the waits were interrupted: none, since no process here sends a signal.  sleepy [NAPS] (300).
  */
 #include <errno.h>
 #include <poll.h>

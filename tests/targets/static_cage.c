@@ -1,6 +1,6 @@
 /*
- * A sandbox that nobody sees at work, as a service manager or a container's is: a static program that puts itself under
- * a seccomp filter, and becomes another one.
+ * A sandbox that the library does not see at work, as a service manager's or a container's: a static program that
+ * puts itself under a seccomp filter, and becomes another one.
  *   static_cage kill|trap|refuse CALL[,CALL...] COMMAND [ARGUMENT...]
  */
 #include <errno.h>

@@ -39,7 +39,7 @@ __asm__(".text\n"
 	".type spin_rules, @function\nspin_rules: .cfi_startproc\n"
 	"	.cfi_escape 0x0f, 2, 0x77, 8\n" /* DW_CFA_def_cfa_expression: rsp + 8 */
 	"	nop\n"
-	"	.cfi_escape 0x0f, 1, 0xe0\n" /* DW_OP_lo_user: nobody's */
+	"	.cfi_escape 0x0f, 1, 0xe0\n" /* DW_OP_lo_user: not assigned */
 	"1:	dec %rdi\n	jnz 1b\n"
 	"	.cfi_def_cfa rsp, 8\n	ret\n"
 	"	.cfi_endproc\n.size spin_rules, .-spin_rules\n"

@@ -1,7 +1,7 @@
 /*
  * What the tests of explanations share: a call of perf_event_open that works, which each test spoils in its way, and
  * the fault that must be found then. Everyone's faults are provoked twice: with the right to see the kernel, where this
- * process has it, and in a child that is nobody.
+ * process has it, and in a child without privileges.
  */
 #ifndef CSINK_TESTS_EXPLAIN_TRY_H
 #define CSINK_TESTS_EXPLAIN_TRY_H
@@ -74,9 +74,9 @@ __attribute__((unused)) static void blames(const char *what, int err, const char
 	plain();
 }
 
-/* The call as it is, of which err is told without making it: no kernel gives it here, or it has overwritten the attr.
+/* The call as it is, with err given instead of making it: no kernel gives it here, or it has overwritten the attr.
  */
-__attribute__((unused)) static void told(const char *what, int err, const char *field, enum csink_cause cause)
+__attribute__((unused)) static void blames_given(const char *what, int err, const char *field, enum csink_cause cause)
 {
 	char line[640];
 
@@ -173,7 +173,7 @@ __attribute__((unused)) static bool become_nobody(void)
 	return true;
 }
 
-/* False, and said, where perf_event_open is refused altogether: there is nothing to be told apart. */
+/* False, and reported, where perf_event_open is refused altogether: there is no fault to be found. */
 static bool can_explain(void)
 {
 	struct csink_perf_system system;

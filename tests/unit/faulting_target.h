@@ -1,4 +1,4 @@
-/* For the tests of persistent events: a process that faults when it is told to, and events on it. */
+/* For the tests of persistent events: a process that faults on command, and events on it. */
 #ifndef CSINK_TESTS_PERSIST_TARGET_H
 #define CSINK_TESTS_PERSIST_TARGET_H
 
@@ -10,7 +10,7 @@
 
 #define RING_PAGES 8
 
-/* ---- a process that faults when it is told to -------------------------------------------------------------------- */
+/* ---- a process that faults on command ---- */
 
 static struct {
 	pid_t pid;

@@ -1,5 +1,4 @@
-/* For the tests of PMCs: targets that touch new pages when they are told to, so that page faults say who was counted.
- */
+/* For the tests of PMCs: targets that touch new pages on command, so that page faults show which was counted. */
 #ifndef CSINK_TESTS_PMC_TARGET_H
 #define CSINK_TESTS_PMC_TARGET_H
 
@@ -53,7 +52,7 @@ __attribute__((unused)) static void *touching_thread(void *arg)
 
 static int in, out;
 
-/* A thread and a process that were there before anybody attached: told by a pipe each. */
+/* A thread and a process that existed before the attach; each gets its commands by a pipe. */
 __attribute__((unused)) static void *waiting_thread(void *arg)
 {
 	char byte;

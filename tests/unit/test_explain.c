@@ -40,17 +40,16 @@ static void test_tail(void)
 	fd = csink_perf_open(&big.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	is_num(fd, -E2BIG, "a tail that no kernel knows gives E2BIG");
 	ok(big.attr.size != 400, "an unknown tail gives the kernel's own size");
-	told("a tail that no kernel knows is explained after the call", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
+	blames_given("a tail that no kernel knows is explained after the call", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
 	big.attr.size = 400;
-	told("a tail that this kernel does not know", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
+	blames_given("a tail that this kernel does not know", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
 	plain();
 }
 
-/* No PMU here keeps others out, so that the kernel's own EBUSY cannot be had: it is told of one, for a call that works.
- */
+/* No PMU here keeps others out, so that the kernel's own EBUSY cannot be had: it is given, for a call that works. */
 static void test_busy(void)
 {
-	told("a call that was refused, and works now", EBUSY, "", CSINK_CAUSE_RESOURCE);
+	blames_given("a call that was refused, and works now", EBUSY, "", CSINK_CAUSE_RESOURCE);
 	is_str(found[0].remedy, "call again", "a resource that is free again has the remedy to call again");
 }
 
@@ -237,12 +236,12 @@ static void test_uprobe(void)
 static void test_pointer(void)
 {
 	call.attr = NULL;
-	told("a NULL attr", EFAULT, "attr", CSINK_CAUSE_CALLER);
+	blames_given("a NULL attr", EFAULT, "attr", CSINK_CAUSE_CALLER);
 	call.attr = (void *)8;
-	told("an attr that cannot be read", EFAULT, "attr", CSINK_CAUSE_CALLER);
+	blames_given("an attr that cannot be read", EFAULT, "attr", CSINK_CAUSE_CALLER);
 	plain();
-	told("a call that works", EINVAL, "", CSINK_CAUSE_NONE);
-	told("a signal while the target was inside exec()", EINTR, "", CSINK_CAUSE_RETRY);
+	blames_given("a call that works", EINVAL, "", CSINK_CAUSE_NONE);
+	blames_given("a signal while the target was inside exec()", EINTR, "", CSINK_CAUSE_RETRY);
 }
 
 static void test_stacked(void)

@@ -447,7 +447,7 @@ static void test_exact(void)
 }
 
 /* What a gate of these runs prints, in two formats. */
-static char *told(const struct csink_gate_data *data, uint64_t seed)
+static char *printed(const struct csink_gate_data *data, uint64_t seed)
 {
 	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = seed};
 	struct csink_gate_verdicts v;
@@ -460,7 +460,7 @@ static char *told(const struct csink_gate_data *data, uint64_t seed)
 	snprintf(result.unit, sizeof(result.unit), "nanoseconds");
 	csink_gate_judge(data, &rules, 0, &v);
 	csink_gate_print_tap(out, &result);
-	/* The seed is told: it is not the answer. */
+	/* The seed is printed in JSON, too: it is no difference. */
 	rules.seed = 0;
 	csink_gate_print_json(out, &result);
 	csink_gate_print_markdown(out, &result);
@@ -481,9 +481,9 @@ static void test_seed(bool unpaired)
 	program.unpaired = unpaired;
 	program.now[3] *= 1.1;
 	add_runs(&data, &program, unpaired ? 24 : CSINK_PERMUTE_EXACT + 2);
-	first = told(&data, 7);
-	again = told(&data, 7);
-	other = told(&data, 8);
+	first = printed(&data, 7);
+	again = printed(&data, 7);
+	other = printed(&data, 8);
 	ok(strlen(first) > 3000 && strstr(first, "f3"), "%s: verdicts are printed", what);
 	is_str(again, first, "the same runs and seed give the same output to the byte");
 	ok(strcmp(strstr(other, "\nok 1"), strstr(first, "\nok 1")) != 0, "another seed gives other draws");

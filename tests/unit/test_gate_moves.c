@@ -65,9 +65,9 @@ static const char *name_of(const struct csink_gate_data *data, const struct csin
 	return data->functions.all[move->function].name;
 }
 
-/* What is told of it, in a line. */
-static const char *told(const struct csink_gate_data *data, const struct csink_gate_verdicts *v,
-			const struct csink_gate_row *row)
+/* What the gate prints of it, in a line. */
+static const char *sentence(const struct csink_gate_data *data, const struct csink_gate_verdicts *v,
+			    const struct csink_gate_row *row)
 {
 	struct csink_gate_result r = {.data = data, .verdicts = v, .unit = "nanoseconds"};
 	static char text[2048];
@@ -108,15 +108,15 @@ static void test_spread(void)
 	       "the enclosing function is the program's, which has no time of its own");
 	ok(fabs(v.moves.within.delta - 17.5e6) < 1e6 && v.moves.within.interval.low > 15e6,
 	   "the enclosing function has the whole change: %g", v.moves.within.delta);
-	ok(strstr(told(&data, &v, NULL), " ms in all functions: i +10.") != NULL,
-	   "the sentence has the sum and the functions: %s", told(&data, &v, NULL));
-	ok(strstr(told(&data, &v, NULL), "; most of it, with what it calls, in s +17.") != NULL,
+	ok(strstr(sentence(&data, &v, NULL), " ms in all functions: i +10.") != NULL,
+	   "the sentence has the sum and the functions: %s", sentence(&data, &v, NULL));
+	ok(strstr(sentence(&data, &v, NULL), "; most of it, with what it calls, in s +17.") != NULL,
 	   "the sentence has the enclosing function");
-	is_str(told(&data, &v, &v.rows[v.nr_rows - 1]), "nothing", "a function's row has no sentence");
+	is_str(sentence(&data, &v, &v.rows[v.nr_rows - 1]), "nothing", "a function's row has no sentence");
 	end(&data, &v);
 }
 
-/* One function alone: it is told once. */
+/* One function alone: it is named once. */
 static void test_one(void)
 {
 	static const struct spent spent[] = {
@@ -132,7 +132,7 @@ static void test_one(void)
 	end(&data, &v);
 }
 
-/* Faster is told as well. */
+/* A faster function is named as well. */
 static void test_faster(void)
 {
 	static const struct spent spent[] = {{"ma", {60000000, 30000000}}, {"mb", {50000000, 51000000}}};
@@ -142,8 +142,8 @@ static void test_faster(void)
 	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
 	ok(v.moves.nr == 1 && v.moves.all[0].interval.high < 0 && !strcmp(name_of(&data, &v.moves.all[0]), "a"),
 	   "a function that got faster is named alone, without the one that got slower");
-	ok(strstr(told(&data, &v, &v.rows[0]), "a -30.") || strstr(told(&data, &v, &v.rows[0]), "a -29."),
-	   "a command that got faster has its functions named: %s", told(&data, &v, &v.rows[0]));
+	ok(strstr(sentence(&data, &v, &v.rows[0]), "a -30.") || strstr(sentence(&data, &v, &v.rows[0]), "a -29."),
+	   "a command that got faster has its functions named: %s", sentence(&data, &v, &v.rows[0]));
 	end(&data, &v);
 }
 
@@ -157,7 +157,7 @@ static void test_recursion(void)
 
 	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
 	is_num(v.moves.nr, 0, "without changes no function is named");
-	is_str(told(&data, &v, NULL), "nothing", "without changes there is no sentence");
+	is_str(sentence(&data, &v, NULL), "nothing", "without changes there is no sentence");
 	m = csink_gate_function_find(&data.functions, "m", "");
 	a = csink_gate_function_find(&data.functions, "a", "");
 	b = csink_gate_function_find(&data.functions, "b", "");

@@ -147,7 +147,7 @@ static void test_held(const char *path)
 	csink_gate_placement_free(&placement);
 }
 
-/* Out of memory by hand: whether it is there again tells whether it was touched. */
+/* The page is put out of memory by hand: if it is there again, it was touched. */
 static bool is_touched(struct csink_gate_placement *placement, const char *path, int side)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -35,7 +35,7 @@ static void test_cycle(void)
 	ok(event.id == made.id && event.pid == target.pid && event.cpu == -1 && event.uid == geteuid() &&
 		   event.attr.config == PERF_COUNT_SW_PAGE_FAULTS && !strcmp(event.name, "faults") &&
 		   event.mode == 0600,
-	   "open tells the event's target and name");
+	   "open returns the event's target and name");
 	target_faults(500);
 	value = value_of(fd);
 	ok(value.value >= before + 500 && value.enabled_ns == value.running_ns, "the event counts without a gap: %llu",

@@ -112,7 +112,7 @@ static int rollback(void)
 	result = csink_pmc_attach(pmc, pid) != -EPERM;
 	after = nr_open_fds();
 	result |= before != after || csink_pmc_read(pmc, &value) || value.nr_targets != 0;
-	result |= csink_pmc_detach(pmc, pid) != -ESRCH; /* monitored by nobody */
+	result |= csink_pmc_detach(pmc, pid) != -ESRCH; /* not monitored */
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	return result;

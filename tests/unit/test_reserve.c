@@ -324,7 +324,7 @@ static void test_locks(void)
 	config.timeout_ns = 50000000;
 	config.wait_for_lock = 1;
 	is_num(csink_reserve_acquire(&r, &config), -EAGAIN, "a write lock after a wait: EAGAIN");
-	/* Until it goes: this child has the lock, too, and lets go when it is told that we wait. */
+	/* Until it goes: this child has the lock, too, and releases it when it knows that we wait. */
 	pid = fork();
 	if (!pid) {
 		while (nr_calls("active") < 1)

@@ -28,7 +28,7 @@ int main(void)
 {
 	is_str(SHORT("/usr/lib/a.py", "/usr/lib/b.py"), "a.py b.py", "base names that differ");
 	is_str(SHORT("/p/a/util.py", "/p/b/util.py", "/p/main.py"), "a/util.py b/util.py main.py",
-	       "one base name: the directory tells them apart, and others stay short");
+	       "one base name: the directory distinguishes them, and others stay short");
 	is_str(SHORT("/p/a/x/util.py", "/p/b/x/util.py", "/p/c/y/util.py"), "a/x/util.py b/x/util.py y/util.py",
 	       "as many directories as it takes, for each");
 	is_str(SHORT("/p/util.py", "/p/util.py"), "util.py util.py", "one file twice is one file");

@@ -137,7 +137,7 @@ static void take_signals(void)
 	signal(SIGRTMIN + 3, count_signal);
 }
 
-/* Both answer with how many signals came, when they are told to. */
+/* Both answer with how many signals came, on command. */
 static void answer(void)
 {
 	sigset_t set;

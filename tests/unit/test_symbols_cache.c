@@ -1,4 +1,4 @@
-/* Names that were found before: kept by build-id and source, believed only where nobody else can write. */
+/* Names that were found before: kept by build-id and source, believed only where no other user can write. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>

@@ -66,7 +66,7 @@ static void test_one_dispatcher(void)
 	id = csink_timerq_setup(queue, 0, 0, NULL, hold);
 	for (i = 0; i < NR_THREADS; i++)
 		pthread_create(&threads[i], NULL, run_once, NULL);
-	/* The others come back while the first is held in the callback: nobody waits for anybody. */
+	/* The others come back while the first is in the callback: no thread waits for another. */
 	ok(wait_for(nr_busy == NR_THREADS - 1), "of %d threads that run the queue, %d return at once", NR_THREADS,
 	   NR_THREADS - 1);
 	is_num(csink_timerq_unregister(queue, id), 0, "an event is unregistered during its own call");

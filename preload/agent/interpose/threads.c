@@ -56,7 +56,8 @@ static void *run_thread(void *arg)
 	return result;
 }
 
-/* What the new thread's program has blocked from the start, of ours. The kernel tells where the attributes say it. */
+/* Our signals that the program has blocked in the new thread from the start. 0 where the attributes have a mask: then
+ * csink_masks_hide() finds them in the kernel's mask of the thread. */
 static uint64_t inherited_mask(const pthread_attr_t *attr)
 {
 	sigset_t set;

@@ -142,8 +142,8 @@ static void tell_not_to_wait(struct request *r)
 		csink_rawcall(SYS_pwrite64, r->file_fd, &word, sizeof(word), at);
 }
 
-/* Samples before the answer are lost, since the launcher has not connected the events to its rings. One that got none
- * tells the others not to wait. */
+/* Samples before the answer are lost, since the launcher has not connected the events to its rings. A process that
+ * got no answer sets do_not_wait for the others. */
 static void wait_for_answer(struct request *r)
 {
 	const struct timespec limit = {0, CSINK_BOUNDARY_WAIT_MS * 1000000L};

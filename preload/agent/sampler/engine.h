@@ -52,7 +52,7 @@ void csink_engine_close(struct csink_thread *thread);
 
 /**
  * True where nothing needs to be stopped before it is freed: all that is counted is CPU time, which the thread's clock
- * tells afterwards, too. Saves a thread that ends a call. Context: thread.
+ * has afterwards, too. Saves a thread that ends a call. Context: thread.
  */
 bool csink_engine_ends_at_once(const struct csink_thread *thread);
 

@@ -1,9 +1,10 @@
 /*
  * What a queue is in a forked child: empty, or going on.
  *
- * A word that the kernel zeroes in every forked child (MADV_WIPEONFORK) tells: it works for fork, clone and raw system
- * calls, in handlers too, and leaves a vfork child, which shares our memory, alone; a pid does none of this. Each queue
- * notes the number that the word had when its state was made. fork(3)'s child hook only makes it happen early.
+ * A word that the kernel zeroes in every forked child (MADV_WIPEONFORK) shows it: it works for fork, clone and raw
+ * system calls, in handlers too, and leaves a vfork child, which shares our memory, alone; a pid does none of this.
+ * Each queue notes the number that the word had when its state was made. fork(3)'s child hook only makes it happen
+ * early.
  */
 
 #include "include/internal/rawcall.h"
