@@ -18,9 +18,11 @@
 #include "launcher/profile/profile.h"
 
 #define MAX_SEGMENTS 64
-#define MAX_FOLIO (2 << 20)  /* pages that the kernel holds together go together, or stay */
-#define MAX_BLOCK (16 << 20) /* of pages that are taken meanwhile */
-#define MIN_BLOCK (1 << 20)
+#define MAX_FOLIO (2 << 20)   /* pages that the kernel holds together go together, or stay */
+#define POOL_BYTES (16 << 20) /* of pages, of which some are given to the kernel before it reads a file */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 /* ---- which files ---- */
 
@@ -72,6 +74,8 @@ void csink_gate_placement_free(struct csink_gate_placement *placement)
 	for (uint32_t i = 0; i < placement->nr; i++)
 		free(placement->files[i].path);
 	free(placement->files);
+	if (placement->pool)
+		munmap(placement->pool, POOL_BYTES);
 }
 
 static bool is_movable(const struct csink_gate_placement *placement, const struct csink_gate_file *file, int side)
@@ -160,43 +164,71 @@ static void read_in(int fd, const struct range *range)
 		got = pread(fd, bytes, sizeof(bytes), at);
 }
 
-/* The kernel allocates the pages that were freed last: this process holds them while a file is read. Small pages: large
- * ones come from elsewhere. */
-static void *take_block(size_t size)
+static void fill(char *at, size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (block == MAP_FAILED)
-		return NULL;
-	madvise(block, size, MADV_NOHUGEPAGE);
+	if (!madvise(at, size, MADV_POPULATE_WRITE))
+		return;
 	for (size_t i = 0; i < size; i += page)
-		((volatile char *)block)[i] = 1;
-	return block;
+		((volatile char *)at)[i] = 1;
 }
 
-static void move_file(struct csink_gate_file *file, struct csink_random *random)
+/* Small pages: large ones come from elsewhere. A child does not get them: they would be part of its max RSS. */
+static char *make_pool(void)
 {
-	size_t size = MIN_BLOCK + csink_random_below(random, MAX_BLOCK - MIN_BLOCK);
+	char *pool = mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pool == MAP_FAILED)
+		return NULL;
+	madvise(pool, POOL_BYTES, MADV_NOHUGEPAGE);
+	madvise(pool, POOL_BYTES, MADV_DONTFORK);
+	fill(pool, POOL_BYTES);
+	return pool;
+}
+
+/*
+ * The kernel allocates the pages that were freed last. If these were the file's own ones, it would be read into the
+ * same pages. So as many pages of the pool are freed first, from a random place in it on; then the pool takes others.
+ * NULL: there is no pool.
+ */
+static char *free_some(struct csink_gate_placement *placement, size_t size, struct csink_random *random)
+{
+	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
+	char *at;
+
+	if (!placement->pool)
+		placement->pool = make_pool();
+	if (!placement->pool)
+		return NULL;
+	at = placement->pool + (size_t)csink_random_below(random, (POOL_BYTES - (uint32_t)size) / page + 1) * page;
+	madvise(at, size, MADV_DONTNEED);
+	return at;
+}
+
+static void move_file(struct csink_gate_placement *placement, struct csink_gate_file *file, struct csink_random *random)
+{
 	CSINK_AUTO_CLOSE int fd = csink_regular_open(file->path, 0, CSINK_REGULAR_ANY);
 	struct range range;
-	void *block;
+	size_t size;
+	char *freed;
 
 	file->is_kept = fd < 0;
 	if (fd < 0 || !find_range(fd, &range))
 		return;
 	file->is_kept = !drop(fd, &range);
-	block = take_block(size);
+	size = CSINK_MIN((size_t)(range.end - range.start), (size_t)POOL_BYTES / 2);
+	freed = free_some(placement, size, random);
 	read_in(fd, &range);
-	if (block)
-		munmap(block, size);
+	if (freed)
+		fill(freed, size);
 }
 
 void csink_gate_placement_move(struct csink_gate_placement *placement, int side, struct csink_random *random)
 {
 	for (uint32_t i = 0; i < placement->nr; i++) {
 		if (is_movable(placement, &placement->files[i], side))
-			move_file(&placement->files[i], random);
+			move_file(placement, &placement->files[i], random);
 	}
 }
 

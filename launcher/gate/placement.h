@@ -29,6 +29,7 @@ struct csink_gate_file {
 struct csink_gate_placement {
 	struct csink_gate_file *files;
 	uint32_t nr, cap;
+	char *pool;     /* pages of this process, by which files get others; made for the first move; NULL: none */
 	bool two_sides; /* the two sides differ; files that both use have the same offset in both and are not moved */
 };
 
@@ -42,8 +43,8 @@ int csink_gate_placement_add_program(struct csink_gate_placement *placement, int
 int csink_gate_placement_learn(struct csink_gate_placement *placement, int side, const struct csink_profile *p);
 
 /**
- * Move what a side alone uses to other pages, and have it in memory when this returns. Takes some milliseconds, and
- * what it takes to read the files from disk.
+ * Move what a side alone uses to other pages, and have it in memory when this returns. Takes some tenths of a
+ * millisecond (the first time, some milliseconds), and what it takes to read the files from disk.
  */
 void csink_gate_placement_move(struct csink_gate_placement *placement, int side, struct csink_random *random);
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/gate/placement.h"
@@ -122,6 +123,79 @@ static void test_moved(const char *path)
 	else
 		skip("the program's pages are moved", "only root sees where");
 	csink_gate_placement_free(&placement);
+}
+
+/* How many of as many moves put the first page of a file where it had not been. */
+static uint32_t count_new_places(struct csink_gate_placement *placement, const char *path, uint32_t moves)
+{
+	static uint64_t now[MAX_PAGES];
+	uint64_t before[32];
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < moves; i++) {
+		bool is_new = true;
+
+		csink_gate_placement_move(placement, 1, &dice);
+		if (!find_places(path, now))
+			return 0;
+		before[i] = now[0];
+		for (uint32_t k = 0; k < i; k++)
+			is_new &= before[k] != now[0];
+		found += is_new;
+	}
+	return found;
+}
+
+static uint64_t read_resident_pages(void)
+{
+	unsigned long long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
+		resident = 0;
+	if (f)
+		fclose(f);
+	return resident;
+}
+
+/* Of a child of this process, as it is right after fork. */
+static uint64_t count_inherited_pages(void)
+{
+	uint64_t pages = 0;
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return UINT64_MAX;
+	pid = fork();
+	if (!pid) {
+		pages = read_resident_pages();
+		_exit(write(ends[1], &pages, sizeof(pages)) != sizeof(pages));
+	}
+	if (read(ends[0], &pages, sizeof(pages)) != sizeof(pages))
+		pages = UINT64_MAX;
+	waitpid(pid, NULL, 0);
+	close(ends[0]);
+	close(ends[1]);
+	return pages;
+}
+
+static void test_moved_often(const char *path)
+{
+	struct csink_gate_placement placement = {.two_sides = true};
+	uint64_t before = count_inherited_pages(), own = read_resident_pages();
+	uint32_t found;
+
+	csink_gate_placement_add(&placement, 1, path);
+	found = count_new_places(&placement, path, 32);
+	if (geteuid())
+		skip("moves put a program into ever other pages", "only root sees where");
+	else
+		ok(found > 16, "of 32 moves, most put a program where it had not been (%u)", found);
+	ok(read_resident_pages() > own + 2048, "pages are taken for the moves");
+	ok(count_inherited_pages() < before + 1024, "a child has none of the pages that are taken for the moves");
+	csink_gate_placement_free(&placement);
+	ok(read_resident_pages() < own + 1024, "the pages that are taken for the moves are given back");
 }
 
 static void test_held(const char *path)
@@ -244,6 +318,7 @@ int main(void)
 	copy_self(paths[1], 'b');
 	if (!statfs(directory, &fs) && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) {
 		test_moved(paths[0]);
+		test_moved_often(paths[0]);
 		test_held(paths[0]);
 		test_shared(paths[0], paths[1]);
 		test_counterparts(paths[0], paths[1]);
