@@ -4,12 +4,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/base/path.h"
 #include "launcher/base/progress.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/symbols/symbols_fetch.h"
+#include "preload/core/task_stat.h"
 
 #define MAX_ROOTS 8
 #define TRAMPOLINE "py::"
@@ -88,20 +92,40 @@ static int name_object(struct collector *c, struct module *module)
 	return 0;
 }
 
+/* When a process started, ns of CLOCK_REALTIME: by its first recording, or earlier if it was attached to and lives. */
+static uint64_t start_of(const struct collector *c, int32_t pid)
+{
+	uint64_t start = UINT64_MAX, age, ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct csink_task_stat stat;
+
+	for (uint32_t i = 0; i < c->nr_images; i++)
+		if (c->images[i].pid == pid)
+			start = CSINK_MIN(start, c->images[i].start_realtime_ns);
+	if (start == UINT64_MAX || csink_task_stat_read(pid, &stat))
+		return start == UINT64_MAX ? 0 : start;
+	age = csink_clock_ns(CLOCK_BOOTTIME) - stat.start_ticks * (CSINK_NS_PER_S / ticks);
+	return CSINK_MIN(start, csink_clock_ns(CLOCK_REALTIME) - age);
+}
+
 /* Returns how many addresses a map names; less than 0: there is none that can be read. */
 static int name_from_map(struct collector *c, struct module *module, const char *path)
 {
-	int named = csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants);
+	static const struct {
+		int err;
+		const char *text;
+	} reasons[] = {
+		{-EFBIG, "is larger than the 1 GiB that is read, or repeats itself"},
+		{-ENOEXEC, "is not a regular file"},
+		{-ELOOP, "is a symbolic link"},
+		{-EPERM, "belongs to another user and was not read"},
+		{-ESTALE, "was written before the process started, by a former one of the same PID, and was not read"},
+	};
+	int named = csink_perfmap_resolve(c->p, path, start_of(c, module->anon_pid), module->wants, module->nr_wants);
 
-	if (named == -EFBIG)
-		csink_collect_tally(
-			c, CSINK_FACT_WARNING,
-			"%s is larger than the 1 GiB that is read, or repeats itself: code made at run time may "
-			"have no names",
-			path);
-	else if (named == -ENOEXEC)
-		csink_collect_tally(c, CSINK_FACT_WARNING,
-				    "%s is not a regular file: code made at run time may have no names", path);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(reasons); i++)
+		if (named == reasons[i].err)
+			csink_collect_tally(c, CSINK_FACT_WARNING, "%s %s: code made at run time may have no names",
+					    path, reasons[i].text);
 	return named;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/search.h"
@@ -21,6 +22,8 @@
 /* Maps of hours of JIT have some hundred megabytes; they are read line by line. */
 #define MAX_BYTES (1ULL << 30)
 #define MAX_NAME 1024
+/* A file system may keep the time of writing in units of two seconds. */
+#define UNIT_NS (2 * CSINK_NS_PER_S)
 /* Names given to addresses, all lines together: code is made again at an address, but not for ever. */
 #define MAX_GIVEN 10000000
 
@@ -40,20 +43,25 @@ static bool is_of_process(const char *path, uid_t uid)
 
 /*
  * The map is in a directory that all users can write: only a map of this user, of root, or of the user whom the
- * process belongs to (attach watches other users' processes), is taken.
+ * process belongs to (attach watches other users' processes), is taken. Maps stay when their processes end: one that
+ * is older than the process is of a former owner of its PID.
  */
-static FILE *open_map(const char *path)
+static FILE *open_map(const char *path, uint64_t since_ns)
 {
-	int fd = csink_regular_open(path, O_NOFOLLOW, MAX_BYTES);
+	int fd = csink_regular_open(path, O_NOFOLLOW, MAX_BYTES), err = 0;
 	struct stat st;
 
 	if (fd < 0) {
 		errno = -fd;
 		return NULL;
 	}
-	if (fstat(fd, &st) || (st.st_uid != geteuid() && st.st_uid && !is_of_process(path, st.st_uid))) {
+	if (fstat(fd, &st) || (st.st_uid != geteuid() && st.st_uid && !is_of_process(path, st.st_uid)))
+		err = EPERM;
+	else if ((uint64_t)st.st_mtim.tv_sec * CSINK_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec + UNIT_NS < since_ns)
+		err = ESTALE;
+	if (err) {
 		close(fd);
-		errno = EPERM;
+		errno = err;
 		return NULL;
 	}
 	return csink_regular_stream(fd, MAX_BYTES);
@@ -87,13 +95,14 @@ static uint32_t take_line(struct csink_profile *p, char *line, const struct csin
 	return given;
 }
 
-int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csink_want *wants, uint32_t nr_wants)
+int csink_perfmap_resolve(struct csink_profile *p, const char *path, uint64_t since_ns, struct csink_want *wants,
+			  uint32_t nr_wants)
 {
 	CSINK_AUTO_FREE uint32_t *functions = NULL;
 	uint32_t i, named = 0, given = 0;
 	struct csink_profile_line line = {0};
 	char text[MAX_NAME];
-	CSINK_AUTO_FCLOSE FILE *map = open_map(path);
+	CSINK_AUTO_FCLOSE FILE *map = open_map(path, since_ns);
 
 	if (!map)
 		return -errno;

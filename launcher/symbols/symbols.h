@@ -60,9 +60,12 @@ int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *ob
 /**
  * Name addresses of code made at run time from /tmp/perf-PID.map (or @path). Sorts wants by address.
  * Only a regular file of at most 1 GiB, of the current user, of root or of the process's user is used.
+ * @since_ns   when the process started, ns of CLOCK_REALTIME: the file must have been written later; 0: not known
  * Returns the number of addresses that were named, -EFBIG (the file is larger, or names the same addresses ten million
- * times; those that it reached have their names), -ENOEXEC (no regular file), or -errno of the file. Context: thread.
+ * times; those that it reached have their names), -ENOEXEC (no regular file), -ELOOP (a symbolic link), -EPERM (another
+ * user's), -ESTALE (older than the process), or -errno of the file. Context: thread.
  */
-int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csink_want *wants, uint32_t nr_wants);
+int csink_perfmap_resolve(struct csink_profile *p, const char *path, uint64_t since_ns, struct csink_want *wants,
+			  uint32_t nr_wants);
 
 #endif

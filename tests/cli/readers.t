@@ -63,11 +63,12 @@ fi
 # A perf map that we write for a program that generates its code.
 cat >jit.c <<'END'
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-int main(void)
+int main(int argc, char **argv)
 {
 #if defined(__x86_64__)
 	/* mov $N, %ecx; dec %ecx; jnz; ret */
@@ -85,6 +86,8 @@ int main(void)
 	fprintf(map, "%lx %lx made_at_run_time\n", (unsigned long)made, sizeof(code));
 	fclose(map);
 	puts(path);
+	if (argc > 1)
+		system(argv[1]); /* what becomes of the map */
 	while (clock() < CLOCKS_PER_SEC / 3)
 		((void (*)(void))made)();
 	return 0;
@@ -94,6 +97,22 @@ ok 'a program that generates code is built' ${CC:-cc} -o jit jit.c
 ok 'a program that generates code is profiled' sh -c '"$0" -q -F 1000 -o jit.pb.gz -- ./jit >map' "$COUNTERSINK"
 like "$("$COUNTERSINK" report jit.pb.gz)" 'made_at_run_time$' 'generated code is named by the perf map'
 rm -f "$(cat map)"
+
+# Maps of a former process of the same PID, or of another user.
+refused() { # WHY COMMAND TITLE
+	"$COUNTERSINK" -q -F 1000 -o jit.pb.gz -- ./jit "map=/tmp/perf-\$PPID.map; $2" >map
+	"$COUNTERSINK" report jit.pb.gz >out 2>&1
+	is "$(grep -c 'made_at_run_time' out):$(grep -cF "$(cat map) $1: code made at run time may have no names" out)" 0:1 "$3"
+	rm -f "$(cat map)"
+}
+refused 'was written before the process started, by a former one of the same PID, and was not read' 'touch -d "1 hour ago" "$map"' \
+	'a map that is older than the process is refused'
+refused 'is a symbolic link' 'mv "$map" linked; ln -s "$PWD/linked" "$map"' 'a map that is a symbolic link is refused'
+if [ "$(id -u)" = 0 ]; then
+	refused 'belongs to another user and was not read' 'chown 65534 "$map"' "another user's map is refused"
+else
+	skip "another user's map is refused" 'only root can give a file to another user'
+fi
 # ---- files that are no profile ----
 printf 'PERFILE2........' >perf.data
 printf '<!doctype html><p>' >page.html

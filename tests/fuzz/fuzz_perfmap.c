@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
-	named = csink_perfmap_resolve(p, path, wants, NR_WANTS);
+	named = csink_perfmap_resolve(p, path, 0, wants, NR_WANTS);
 	if (named > NR_WANTS || csink_profile_error(p))
 		abort();
 	close(fd);

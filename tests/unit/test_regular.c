@@ -122,7 +122,7 @@ static int name_from(const char *path, const char **name)
 	csink_profile_free(p);
 	p = csink_profile_create();
 	location = want.location = csink_profile_location_add(p, 0, 0, NULL, 0);
-	named = csink_perfmap_resolve(p, path, &want, 1);
+	named = csink_perfmap_resolve(p, path, 0, &want, 1);
 	*name = p->locations[location].nr_lines
 			? csink_profile_text(p, p->functions[p->lines[p->locations[location].first_line].function].name)
 			: "";

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/profile/profile.h"
 #include "tests/unit/tap.h"
 
@@ -400,7 +402,8 @@ static void test_perfmap(void)
 {
 	uint64_t addresses[] = {0x7000, 0x7105, 0x7110, 0x7305};
 	struct asked a = ask(addresses, 4);
-	char path[64];
+	uint64_t now = csink_clock_ns(CLOCK_REALTIME);
+	char path[64], link[64];
 	FILE *map;
 
 	snprintf(path, sizeof(path), "%s/perf-1.map", directory);
@@ -410,15 +413,21 @@ static void test_perfmap(void)
 		"ffffffffffffffff 10 wrap\n0 0 empty",
 		0);
 	fclose(map);
-	is_num(csink_perfmap_resolve(a.p, path, a.wants, 4), 2, "a perf map names what is in it");
+	is_num(csink_perfmap_resolve(a.p, path, 0, a.wants, 4), 2, "a perf map names what is in it");
 	is_str(name(&a, 1, 0), "LazyCompile:~hot /x.js:1", "the latest name holds");
 	is_str(name(&a, 2, 0), NULL, "an address behind a map entry has no name");
 	is_str(name(&a, 3, 0), "after", "a line that is too long is left out whole");
-	is_num(csink_perfmap_resolve(a.p, "/nowhere/perf-1.map", a.wants, 4), -ENOENT, "a missing perf map: ENOENT");
+	is_num(csink_perfmap_resolve(a.p, "/nowhere/perf-1.map", 0, a.wants, 4), -ENOENT, "a missing perf map: ENOENT");
+	is_num(csink_perfmap_resolve(a.p, path, now, a.wants, 4), 2, "a map of a process that started just before");
+	is_num(csink_perfmap_resolve(a.p, path, now + 60 * CSINK_NS_PER_S, a.wants, 4), -ESTALE,
+	       "a map that is older than the process: ESTALE");
+	snprintf(link, sizeof(link), "%s/perf-2.map", directory);
+	is_num(symlink(path, link) ? -errno : csink_perfmap_resolve(a.p, link, 0, a.wants, 4), -ELOOP,
+	       "a symbolic link to a map: ELOOP");
 	if (!geteuid() && !chown(path, 65534, 65534))
-		is_num(csink_perfmap_resolve(a.p, path, a.wants, 4) > 0, 0, "another user's map is not trusted");
+		is_num(csink_perfmap_resolve(a.p, path, 0, a.wants, 4), -EPERM, "another user's map: EPERM");
 	else
-		skip("another user's map is not trusted", "another user's map is not trusted");
+		skip("another user's map: EPERM", "only root can give a file to another user");
 	forget(&a);
 }
 
