@@ -17,6 +17,9 @@
 
 #define RECORDING_BYTES CSINK_REC_MAX_BYTES
 
+/* Of a program that has our library: samples that may come before it is called. At 1 kHz, of half a second. */
+#define MAX_MOMENTS 512
+
 /* ---- chains ---- */
 
 static uint32_t hash_frames(const uint64_t *frames, uint32_t nr, uint16_t flags)
@@ -60,13 +63,14 @@ static uint32_t hash_row(const struct csink_attach_row *row)
 	csink_hash_word(&h, row->leaf);
 	csink_hash_word(&h, (uint64_t)row->image << 32 | row->chain);
 	csink_hash_word(&h, (uint64_t)row->thread << 32 | (uint32_t)(row->epoch << 1 | row->is_injected));
+	csink_hash_word(&h, row->moment);
 	return (uint32_t)csink_hash_end(&h);
 }
 
 static bool same_row(const struct csink_attach_row *a, const struct csink_attach_row *b)
 {
 	return a->leaf == b->leaf && a->chain == b->chain && a->image == b->image && a->thread == b->thread &&
-	       a->epoch == b->epoch && a->is_injected == b->is_injected;
+	       a->epoch == b->epoch && a->is_injected == b->is_injected && a->moment == b->moment;
 }
 
 /* Returns the row's number + 1; 0 without memory. */
@@ -106,8 +110,11 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 					.is_injected = image->is_injected,
 					.leaf = leaf,
 					.first_ns = time_ns};
-	struct csink_attach_row *row = row_get(images, like, frames, nr_frames, flags);
+	struct csink_attach_row *row;
 
+	if (image->is_injected && image->nr_moments < MAX_MOMENTS)
+		like.moment = ++image->nr_moments;
+	row = row_get(images, like, frames, nr_frames, flags);
 	image->end_ns = CSINK_MAX(image->end_ns, time_ns);
 	if (!row) {
 		image->losses[CSINK_LOSS_RECORDING_FULL]++;
@@ -118,6 +125,29 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++) {
 		row->weights[i] += weights[i];
 		image->threads[thread->thread].totals[i] += weights[i];
+	}
+}
+
+/* When the library began in an image; UINT64_MAX: it is not known, or did not. */
+static uint64_t start_of(const struct csink_attach_image *image, const struct csink_attach_starts *starts)
+{
+	uint32_t first = CSINK_LOWER(starts->nr, i,
+				     starts->at[i].pid < image->pid || (starts->at[i].pid == image->pid &&
+									starts->at[i].start_ns < image->start_ns));
+	const struct csink_collect_start *start = &starts->at[first];
+
+	return first < starts->nr && start->pid == image->pid && start->start_ns <= image->end_ns ? start->start_ns
+												  : UINT64_MAX;
+}
+
+void csink_attach_images_settle(struct csink_attach_images *images, const struct csink_attach_starts *starts)
+{
+	for (uint32_t i = 0; i < images->nr_rows && starts->nr; i++) {
+		struct csink_attach_row *row = &images->rows[i];
+		uint64_t start_ns = row->moment ? start_of(images->at[row->image], starts) : UINT64_MAX;
+
+		if (start_ns != UINT64_MAX && row->first_ns < start_ns)
+			row->is_injected = false;
 	}
 }
 

@@ -89,9 +89,11 @@ void csink_boundary_drain(struct csink_boundary *b);
  * The command has ended, and out->processes is known: take what is left, close the events, mark the processes that were
  * sampled in this way, and save the recordings.
  * @directory  of the run.
+ * @starts     when the library began to sample programs of the run.
  * Returns 0 or -errno.
  */
-int csink_boundary_finish(struct csink_boundary *b, const char *directory, struct csink_outside *out);
+int csink_boundary_finish(struct csink_boundary *b, const char *directory, const struct csink_attach_starts *starts,
+			  struct csink_outside *out);
 
 /** Did it sample any process? Then csink_boundary_finish() needs a directory. */
 bool csink_boundary_has_samples(const struct csink_boundary *b);

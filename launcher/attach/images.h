@@ -10,6 +10,7 @@
 #include "launcher/attach/codes.h"
 #include "launcher/attach/objects.h"
 #include "launcher/base/table.h"
+#include "launcher/collect/collect.h"
 
 struct csink_attach_mapping {
 	uint64_t start, end, offset, bias;
@@ -41,13 +42,15 @@ struct csink_attach_image {
 	struct csink_attach_thread *threads;
 	uint32_t nr_threads, cap_threads, nr_living;
 	uint64_t nr_rows;
+	uint32_t nr_moments; /* samples with a row of their own: see csink_attach_images_settle() */
 	uint64_t losses[CSINK_NR_LOSSES];
 };
 
 /* Samples of one thread with one stack. */
 struct csink_attach_row {
 	uint32_t image, thread, chain, epoch;
-	bool is_injected; /* its image was then */
+	bool is_injected; /* its image was then: the library may have recorded them, too */
+	uint32_t moment;  /* not 0: it is one sample, and this its number */
 	uint64_t leaf, first_ns, nr_samples;
 	uint64_t weights[CSINK_MAX_EVENTS];
 };
@@ -135,6 +138,18 @@ const struct csink_attach_mapping *csink_attach_image_find(struct csink_attach_i
 void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
 			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags,
 			     const uint64_t *weights, uint64_t time_ns);
+
+/* When the library began to sample a program, in the order of PIDs and times. */
+struct csink_attach_starts {
+	const struct csink_collect_start *at;
+	uint32_t nr;
+};
+
+/**
+ * The loader maps the library first, and calls it last: samples that come between are the only ones of that time. Those
+ * that have a time of their own are told from later ones, before rows are saved.
+ */
+void csink_attach_images_settle(struct csink_attach_images *images, const struct csink_attach_starts *starts);
 
 /**
  * Write a recording for each image that has samples.

@@ -17,6 +17,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
+#include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 
 #define MAX_TALLIES 256
@@ -221,6 +222,36 @@ struct collector *csink_collect_begin(const struct csink_outside *outside)
 		return c;
 	free(c);
 	return NULL;
+}
+
+CSINK_COMPARE_BY(compare_starts, struct csink_collect_start, pid, start_ns)
+
+static uint32_t add_starts(struct csink_collect_start *starts, uint32_t nr, const struct collector *c)
+{
+	for (uint32_t i = 0; c && i < c->nr_images; i++)
+		if (c->images[i].has_engine)
+			starts[nr++] = (struct csink_collect_start){c->images[i].pid, c->images[i].start_ns};
+	return nr;
+}
+
+uint32_t csink_collect_starts(const struct collector *c, const char *run_dir, struct csink_collect_start **out)
+{
+	struct collector *there = csink_collect_begin(NULL);
+	uint32_t nr = 0;
+
+	*out = NULL;
+	if (!there)
+		return 0;
+	csink_collect_list(there, run_dir); /* without one of them, its samples are taken for the library's, too */
+	csink_collect_list_beside(there, run_dir);
+	*out = malloc((there->nr_images + (c ? c->nr_images : 0) + 1UL) * sizeof(**out));
+	if (*out) {
+		nr = add_starts(*out, add_starts(*out, 0, c), there);
+		qsort(*out, nr, sizeof(**out), compare_starts);
+	}
+	csink_profile_free(there->p);
+	free_collector(there);
+	return nr;
 }
 
 /* Of the images from first on, those that can be read; their files are gone then. */

@@ -74,6 +74,12 @@ int csink_collect(const char *run_dir, const struct csink_outside *outside, stru
 /** Whether there are at least so many recordings in a directory. Context: thread. */
 bool csink_collect_has_many(const char *directory, uint32_t least);
 
+/* When the library began to sample a program. */
+struct csink_collect_start {
+	int32_t pid;
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+};
+
 /*
  * The same in two steps, for a command that starts more processes than a directory in memory should hold recordings of:
  * begin, take now and then, finish.
@@ -88,6 +94,14 @@ struct collector *csink_collect_begin(const struct csink_outside *outside);
  * while there are fewer than @least. Returns how many it took, or -errno; what is left stays for later.
  */
 int csink_collect_take(struct collector *c, const char *run_dir, uint32_t least);
+
+/**
+ * List when the library began to sample programs: those of which recordings were taken, or are there.
+ * @c    NULL: nothing was taken.
+ * @out  malloc'ed, in the order of PIDs and times; NULL without memory.
+ * Returns how many. Context: thread.
+ */
+uint32_t csink_collect_starts(const struct collector *c, const char *run_dir, struct csink_collect_start **out);
 
 /** As csink_collect, with what was taken. The collector is gone in any case. */
 int csink_collect_finish(struct collector *c, const char *run_dir, struct csink_profile **out);

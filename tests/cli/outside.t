@@ -184,6 +184,30 @@ for how in fork vfork; do
 	is "$chain_wrong" "" "$how: before and after, each program has its CPU time, once" || diag "$(cat err)"
 done
 
+# The library is mapped before all else of a dynamic program, and called last: what the loader does meanwhile is known from
+# outside.
+cat >resolved.c <<'END'
+	static int resolved(void) { return 0; }
+	__attribute__((used)) static int (*resolve_slowly(void))(void)
+	{
+		for (volatile long i = 0; i < 300000000; i++) { }
+		return resolved;
+	}
+	int slow(void) __attribute__((ifunc("resolve_slowly")));
+END
+echo 'int slow(void); int main(void) { return slow(); }' >calls_resolved.c
+gcc -O1 -fPIC -shared -o libresolved.so resolved.c && gcc -O1 -Wl,-z,now -o calls_resolved calls_resolved.c ./libresolved.so
+for chain_try in 1 2 3; do # beside load a process may wait, and the launcher, too
+	countersink -o c.pb.gz -- ./static 0.01 fork ./calls_resolved 2>err
+	loaded=$(countersink report -x -a c.pb.gz | awk -F, '
+		/,libresolved.so,/ { named += $3 }
+		/^"?\[start-up/ { start = $3 }
+		END { print (named > 9 * start ? "named" : named " of " named + start) }')
+	[ "$loaded" = named ] && break
+	diag "try $chain_try: $loaded"
+done
+is "$loaded" named "below a static program, what the loader does before it calls the library is sampled" || diag "$(cat err)"
+
 # ---- kinds of programs ----
 
 if have musl-gcc; then

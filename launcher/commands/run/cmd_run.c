@@ -8,6 +8,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "include/internal/event.h"
 #include "launcher/attach/boundary_samples.h"
@@ -238,14 +239,19 @@ static int open_boundary(void *arg, int watch_fd)
 static void finish_boundary(struct run *run)
 {
 	const char *directory = run->injection.directory.path;
+	CSINK_AUTO_FREE struct csink_collect_start *starts = NULL;
+	uint32_t nr = 0;
 	int err = 0;
 
 	if (!run->has_boundary)
 		return;
-	if (!run->inject) /* its recordings need a place */
+	if (run->inject)
+		nr = csink_collect_starts(run->collector, directory, &starts);
+	else /* its recordings need a place */
 		err = csink_run_directory_create(&run->injection.directory);
 	if (!err)
-		err = csink_boundary_finish(&run->boundary, directory, &run->outside);
+		err = csink_boundary_finish(&run->boundary, directory, &(struct csink_attach_starts){starts, nr},
+					    &run->outside);
 	run->inject |= !err;
 	if (err)
 		csink_outside_note(&run->outside, "samples of programs that cannot be injected are missing: %s",
