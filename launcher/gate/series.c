@@ -16,6 +16,7 @@
 #include "launcher/profile/merge.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/find_program.h"
+#include "launcher/symbols/symbols_kept.h"
 
 void csink_gate_note(struct csink_gate_series *series, const char *fmt, ...)
 {
@@ -226,12 +227,14 @@ int csink_gate_series_make(struct csink_gate_series *series)
 		err = place(series);
 	if (err)
 		return err;
+	csink_symbols_keep_begin();
 	show_progress(series, 0, 1);
 	err = warm_up(series);
 	series->start_ns = csink_monotonic_ns();
 	if (!err)
 		err = series->plan->runs ? make_planned(series) : make_as_needed(series);
 	end_progress(series);
+	csink_symbols_keep_end();
 	merge_err = finish_merges(series);
 	err = err ? err : merge_err;
 	if (!err)

@@ -25,6 +25,7 @@
 #include "launcher/symbols/symbols_cache.h"
 #include "launcher/symbols/symbols_fetch.h"
 #include "launcher/symbols/symbols_impl.h"
+#include "launcher/symbols/symbols_kept.h"
 #include "launcher/symbols/symbols_limits.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
@@ -334,6 +335,25 @@ static void keep(struct keeping *keeping, const struct csink_elfs *elfs, Dwarf *
 	keeping->is_refused |= err > 0 || spending->is_over || csink_demangle_refused();
 }
 
+/* The same where there is no debug information: names then come from symbols and unwind tables alone. */
+static void keep_tables(struct keeping *keeping, const struct csink_elfs *elfs)
+{
+	struct csink_bounds *bounds = &keeping->bounds;
+	struct csink_spending spending;
+	int err;
+
+	csink_spending_begin(&spending, 0);
+	bounds->max = MAX_UNIT_BOUNDS;
+	csink_demangle_begin();
+	err = csink_bounds_add_sections(bounds, elfs->main);
+	err = err ? err : csink_bounds_add_symbols(bounds, elfs);
+	err = err ? err : csink_answers_find(&keeping->answers[0], bounds, elfs, NULL, &spending);
+	if (err < 0)
+		keeping->answers[0].nr = 0;
+	keeping->is_refused |= err > 0 || csink_demangle_refused();
+	csink_demangle_begin();
+}
+
 /* keeping: NULL: nothing is kept. */
 static int resolve_dwarf(struct csink_batch *batch, const struct csink_elfs *elfs, const struct file *file,
 			 struct keeping *keeping)
@@ -417,17 +437,23 @@ static int resolve(struct csink_batch *batch, const struct csink_object *object,
 {
 	struct csink_elfs elfs = {files->main.elf, files->debug.elf, object->path};
 	Elf *const both[] = {elfs.main, elfs.debug};
-	int err = csink_elf_symbols(batch, both, CSINK_ARRAY_SIZE(both));
+	int err = csink_elf_symbols(batch, both, CSINK_ARRAY_SIZE(both)), by_dwarf = 0;
 
 	if (!err && files->main.elf)
 		err = csink_elf_plt(batch, files->main.elf);
-	if (!err && !by_tables && resolve_dwarf(batch, &elfs, &files->main, keeping) == -ENOENT)
-		err = resolve_dwarf(batch, &elfs, &files->debug, keeping) == -ENOMEM ? -ENOMEM : 0;
+	if (!err && !by_tables) {
+		by_dwarf = resolve_dwarf(batch, &elfs, &files->main, keeping);
+		if (by_dwarf == -ENOENT)
+			by_dwarf = resolve_dwarf(batch, &elfs, &files->debug, keeping);
+		err = by_dwarf == -ENOMEM ? -ENOMEM : 0;
+	}
 	if (!err && files->main.elf)
 		csink_elf_unwind_starts(batch, files->main.elf, object->path);
 	csink_batch_fill_rest(batch);
 	if (csink_demangle_refused())
 		batch->flags |= CSINK_LEFT_MANGLED;
+	if (!err && keeping && by_dwarf == -ENOENT && files->main.elf)
+		keep_tables(keeping, &elfs);
 	return err ? err : csink_profile_error(batch->p);
 }
 
@@ -472,7 +498,7 @@ static bool has_much_dwarf(Elf *elf)
 
 /* cache: what is known already, and where what is found is kept; NULL: it is not kept. */
 static int resolve_wants(struct csink_profile *p, const struct csink_object *object, struct files *files,
-			 struct csink_want *wants, uint32_t nr_wants, const struct csink_symbols_cache *cache)
+			 struct csink_want *wants, uint32_t nr_wants, struct csink_symbols_cache *cache)
 {
 	struct csink_batch batch = {.p = p, .path = object->path, .wants = wants, .nr = nr_wants};
 	bool by_tables = cache && csink_symbols_cache_is_whole(cache);
@@ -497,19 +523,17 @@ static int resolve_wants(struct csink_profile *p, const struct csink_object *obj
 
 /* What is known already need not be looked for. */
 static int resolve_cached(struct csink_profile *p, const struct csink_object *object, struct files *files,
-			  struct csink_want *wants, uint32_t nr_wants)
+			  struct csink_want *wants, uint32_t nr_wants, struct csink_symbols_cache *cache)
 {
-	struct csink_symbols_cache cache;
 	int found = 0, flags = 0;
 	char source[512];
 	uint32_t left;
 
 	describe_source(object, files, source, sizeof(source));
-	csink_symbols_cache_open(&cache, object, source);
-	left = csink_symbols_cache_take(&cache, p, wants, nr_wants, &flags);
+	csink_symbols_cache_open(cache, object, source);
+	left = csink_symbols_cache_take(cache, p, wants, nr_wants, &flags);
 	if (left)
-		found = resolve_wants(p, object, files, wants, left, *cache.path ? &cache : NULL);
-	csink_symbols_cache_close(&cache);
+		found = resolve_wants(p, object, files, wants, left, *cache->path || cache->in_memory ? cache : NULL);
 	return found < 0 ? found : found | flags;
 }
 
@@ -529,45 +553,72 @@ static int resolve_known(struct csink_profile *p, const struct csink_object *obj
 
 /* What other sources than a table of Go have to name. */
 static int resolve_rest(struct csink_profile *p, const struct csink_object *object, struct files *files,
-			struct csink_want *wants, uint32_t nr_wants)
+			struct csink_want *wants, uint32_t nr_wants, struct csink_kept_object *kept)
 {
+	bool is_new = !kept || !kept->is_opened;
+	struct csink_symbols_cache cache = {0};
+	int found;
+
 	if (!nr_wants)
 		return 0;
-	if (!object->image && (has_much_dwarf(files->main.elf) || has_much_dwarf(files->debug.elf)))
-		return resolve_cached(p, object, files, wants, nr_wants);
-	return resolve_wants(p, object, files, wants, nr_wants, NULL);
+	if (kept)
+		kept->is_opened = true;
+	if (is_new && !object->image && (has_much_dwarf(files->main.elf) || has_much_dwarf(files->debug.elf))) {
+		found = resolve_cached(p, object, files, wants, nr_wants, kept ? &kept->ranges : &cache);
+		csink_symbols_cache_close(&cache);
+		return found;
+	}
+	return resolve_wants(p, object, files, wants, nr_wants, kept ? &kept->ranges : NULL);
 }
 
 static int resolve_opened(struct csink_profile *p, const struct csink_object *object, struct files *files,
-			  struct csink_want *wants, uint32_t nr_wants)
+			  struct csink_want *wants, uint32_t nr_wants, struct csink_kept_object *kept)
 {
 	struct stat st = {0};
 	int flags = 0, found;
 
 	if (files->main.elf && files->main.fd >= 0 && !fstat(files->main.fd, &st))
 		nr_wants = csink_go_take(p, files->main.elf, (uint64_t)st.st_size, wants, nr_wants, &flags);
-	found = resolve_rest(p, object, files, wants, nr_wants);
+	found = resolve_rest(p, object, files, wants, nr_wants, kept);
 	return found < 0 ? found : found | flags;
+}
+
+static int resolve_files(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
+			 uint32_t nr_wants, struct csink_kept_object *kept)
+{
+	struct files files = {{.fd = -1}, {.fd = -1}};
+	int err = open_files(object, &files);
+
+	if (err)
+		err = resolve_known(p, object, wants, nr_wants, err);
+	else
+		err = resolve_opened(p, object, &files, wants, nr_wants, kept);
+	close_file(&files.main);
+	close_file(&files.debug);
+	return err;
 }
 
 int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
 			  uint32_t nr_wants)
 {
-	struct files files = {{.fd = -1}, {.fd = -1}};
-	int err;
+	struct csink_kept_object *kept;
+	int found = 0, flags = 0;
+	uint32_t left = nr_wants;
 
 	if (!nr_wants)
 		return 0;
 	elf_version(EV_CURRENT);
 	csink_demangle_begin();
 	csink_cut_guard_begin();
-	err = open_files(object, &files);
-	if (err)
-		err = resolve_known(p, object, wants, nr_wants, err);
-	else
-		err = resolve_opened(p, object, &files, wants, nr_wants);
-	close_file(&files.main);
-	close_file(&files.debug);
+	kept = csink_kept_find(object);
+	if (kept)
+		left = csink_kept_take(kept, p, wants, nr_wants, &flags);
+	if (left)
+		found = resolve_files(p, object, wants, left, kept);
+	if (csink_cut_guard_end() && found >= 0)
+		found |= CSINK_LEFT_CUT;
+	else if (kept && left && found >= 0)
+		csink_kept_put(kept, p, wants, left, found);
 	qsort(wants, nr_wants, sizeof(*wants), csink_compare_u64); /* those that were left came to the front */
-	return csink_cut_guard_end() && err >= 0 ? err | CSINK_LEFT_CUT : err;
+	return found == -ENOMEM || (found < 0 && left == nr_wants) ? found : CSINK_MAX(found, 0) | flags;
 }

@@ -40,7 +40,8 @@ static int resolve(struct csink_batch *batch, const struct csink_elfs *elfs, Dwa
 	Elf *const files[] = {elfs->main, elfs->debug};
 	int err = csink_elf_symbols(batch, files, CSINK_ARRAY_SIZE(files));
 
-	err = err ? err : csink_dwarf_resolve(batch, dwarf, NULL);
+	if (!err && dwarf)
+		err = csink_dwarf_resolve(batch, dwarf, NULL);
 	if (!err && elfs->main)
 		csink_elf_unwind_starts(batch, elfs->main, elfs->path);
 	csink_batch_fill_rest(batch);

@@ -145,6 +145,27 @@ void csink_bounds_check_spans(struct csink_bounds *bounds, Dwarf *dwarf, const s
 	}
 }
 
+int csink_bounds_add_sections(struct csink_bounds *bounds, Elf *elf)
+{
+	Elf_Scn *scn = NULL;
+	const char *name;
+	GElf_Shdr shdr;
+	size_t strndx;
+	int err = 0;
+
+	if (elf_getshdrstrndx(elf, &strndx))
+		return 0;
+	while (!err && (scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_PROGBITS || !(shdr.sh_flags & SHF_EXECINSTR))
+			continue;
+		name = elf_strptr(elf, strndx, shdr.sh_name);
+		if (name && strncmp(name, ".plt", 4) && shdr.sh_size <= UINT64_MAX - shdr.sh_addr)
+			err = add_span(bounds, shdr.sh_addr, shdr.sh_addr + shdr.sh_size);
+	}
+	sort_spans(bounds);
+	return err;
+}
+
 /* ---- all units ---- */
 
 /* One address in each unit; a unit of which none is known has no code. */

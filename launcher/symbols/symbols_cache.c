@@ -62,7 +62,7 @@ static const void *part(struct csink_symbols_file *file, uint64_t at, uint64_t l
 	return file->bytes + at;
 }
 
-static void close_file(struct csink_symbols_file *file)
+void csink_kept_close(struct csink_symbols_file *file)
 {
 	if (!file)
 		return;
@@ -117,17 +117,29 @@ static bool read_header(struct csink_symbols_file *file, const char *source)
 	return csink_kept_sum_header(h, file->sums, nr) == h->sum;
 }
 
-static struct csink_symbols_file *open_known(const char *path, const char *source)
+struct csink_symbols_file *csink_kept_open(int fd, const char *source)
 {
 	struct csink_symbols_file *file = calloc(1, sizeof(*file));
 
-	if (!file)
+	if (!file) {
+		close(fd);
 		return NULL;
-	file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (file->fd >= 0 && read_header(file, source))
+	}
+	file->fd = fd;
+	if (read_header(file, source)) {
+		close(file->fd); /* its map is enough */
+		file->fd = -1;
 		return file;
-	close_file(file);
+	}
+	csink_kept_close(file);
 	return NULL;
+}
+
+static struct csink_symbols_file *open_known(const char *path, const char *source)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? NULL : csink_kept_open(fd, source);
 }
 
 /* The latest file of any source whose name begins so. */
@@ -182,7 +194,7 @@ void csink_symbols_cache_open(struct csink_symbols_cache *cache, const struct cs
 
 void csink_symbols_cache_close(struct csink_symbols_cache *cache)
 {
-	close_file(cache->known);
+	csink_kept_close(cache->known);
 	cache->known = NULL;
 }
 

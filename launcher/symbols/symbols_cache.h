@@ -20,13 +20,14 @@ struct csink_symbols_file;
 struct csink_symbols_cache {
 	char path[4096]; /* of the file; "": there is no directory for it, or any file will do */
 	char source[512];
+	bool in_memory; /* what is put is known to this cache at once, whether or not there is a directory */
 	struct csink_symbols_file *known; /* NULL: nothing is known */
 };
 
 /**
  * Open what is known of an object. @source  says which files the names come from; NULL: any will do.
  * Nothing is known, and nothing will be kept, if the object has no build-id or there is no directory.
- * csink_symbols_cache_close it in any case.
+ * csink_symbols_cache_close it in any case. in_memory stays as it is.
  */
 void csink_symbols_cache_open(struct csink_symbols_cache *cache, const struct csink_object *object, const char *source);
 
@@ -44,7 +45,7 @@ uint32_t csink_symbols_cache_take(const struct csink_symbols_cache *cache, struc
  * @answers   nr arrays of them, each sorted; no address is in two
  * @is_whole  no address that has no answer is in the object's debug information
  */
-void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const struct csink_answers *answers, uint32_t nr,
+void csink_symbols_cache_put(struct csink_symbols_cache *cache, const struct csink_answers *answers, uint32_t nr,
 			     bool is_whole);
 
 /** Whether what has no answer is not in the object's debug information either: only symbol tables can name it. */

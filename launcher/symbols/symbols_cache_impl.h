@@ -86,6 +86,13 @@ static inline uint64_t csink_kept_blocks(uint64_t len)
 	return (len + CSINK_KEPT_BLOCK - 1) / CSINK_KEPT_BLOCK;
 }
 
+/**
+ * Read a file that is open. @source  as it has to be; NULL: any. Closes fd, at the latest with csink_kept_close().
+ * NULL: it is none of ours, is damaged, or there is no memory.
+ */
+struct csink_symbols_file *csink_kept_open(int fd, const char *source);
+void csink_kept_close(struct csink_symbols_file *file);
+
 /** An answer of a file by its index, or NULL if that part is damaged. */
 const struct csink_kept_answer *csink_kept_answer_at(struct csink_symbols_file *file, uint32_t index);
 

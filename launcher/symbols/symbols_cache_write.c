@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -221,16 +222,38 @@ static void encode(const struct making *m, struct csink_kept_header *h, const ui
 		memcpy(text + offsets[i], p->strings[i].text, p->strings[i].len);
 }
 
-/* A failure costs the next run some time, and nothing else. */
-static void write_file(const char *path, const struct iovec *parts, int nr)
+static bool write_parts(int fd, const struct iovec *parts, int nr)
 {
-	struct csink_outfile file;
 	ssize_t len = 0;
 
 	for (int i = 0; i < nr; i++)
 		len += (ssize_t)parts[i].iov_len;
+	return writev(fd, parts, nr) == len;
+}
+
+/* A failure costs the next run some time, and nothing else. */
+static void write_file(const char *path, const struct iovec *parts, int nr)
+{
+	struct csink_outfile file;
+
 	if (!csink_outfile_open(&file, path, CSINK_OUTFILE_PRIVATE))
-		csink_outfile_close(&file, writev(file.fd, parts, nr) == len ? 0 : -EIO);
+		csink_outfile_close(&file, write_parts(file.fd, parts, nr) ? 0 : -EIO);
+}
+
+/* The same for a file without a name, which is known from now on. Not memory of this process: children would get it. */
+static void write_memory(struct csink_symbols_cache *cache, const struct iovec *parts, int nr)
+{
+	struct csink_symbols_file *known = NULL;
+	int fd = memfd_create("countersink-symbols", MFD_CLOEXEC);
+
+	if (fd >= 0 && write_parts(fd, parts, nr))
+		known = csink_kept_open(fd, NULL);
+	else if (fd >= 0)
+		close(fd);
+	if (!known)
+		return;
+	csink_kept_close(cache->known);
+	cache->known = known;
 }
 
 /* The addresses of one object are not far apart: otherwise it is not kept. */
@@ -246,7 +269,7 @@ static bool find_base(const struct making *m, struct csink_kept_header *h)
 	return m->nr_answers && high - h->base <= UINT32_MAX;
 }
 
-static void write_made(struct making *m, const struct csink_symbols_cache *cache, bool is_whole)
+static void write_made(struct making *m, struct csink_symbols_cache *cache, bool is_whole)
 {
 	struct csink_kept_header h = {.is_whole = is_whole,
 				      .nr_answers = m->nr_answers,
@@ -276,18 +299,22 @@ static void write_made(struct making *m, const struct csink_symbols_cache *cache
 			sums[i] = csink_kept_sum(out + i * CSINK_KEPT_BLOCK,
 						 CSINK_MIN(len - i * CSINK_KEPT_BLOCK, (uint64_t)CSINK_KEPT_BLOCK), i);
 		h.sum = csink_kept_sum_header(&h, sums, nr);
-		write_file(cache->path, parts, CSINK_ARRAY_SIZE(parts));
-		prune(cache->path);
+		if (*cache->path) {
+			write_file(cache->path, parts, CSINK_ARRAY_SIZE(parts));
+			prune(cache->path);
+		}
+		if (cache->in_memory)
+			write_memory(cache, parts, CSINK_ARRAY_SIZE(parts));
 	}
 	free(out);
 	free(sums);
 	free(offsets);
 }
 
-void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const struct csink_answers *answers, uint32_t nr,
+void csink_symbols_cache_put(struct csink_symbols_cache *cache, const struct csink_answers *answers, uint32_t nr,
 			     bool is_whole)
 {
-	struct making making = {.p = *cache->path ? csink_profile_create() : NULL};
+	struct making making = {.p = *cache->path || cache->in_memory ? csink_profile_create() : NULL};
 	int err = making.p ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < nr && !err; i++)

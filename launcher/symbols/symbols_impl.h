@@ -245,6 +245,10 @@ int csink_bounds_add_unit(struct csink_bounds *bounds, struct csink_unit *unit, 
  */
 int csink_bounds_add_all(struct csink_bounds *bounds, Dwarf *dwarf, const char *path, struct csink_spending *spending);
 
+/** In place of both, of an object without debug information: its code is one span for each section that holds code, but
+ * for procedure linkage tables, whose names depend on more. Returns 0 or -ENOMEM. */
+int csink_bounds_add_sections(struct csink_bounds *bounds, Elf *elf);
+
 /** Second: take out the spans in which a unit has code that was not added. */
 void csink_bounds_check_spans(struct csink_bounds *bounds, Dwarf *dwarf, const struct csink_units *units);
 
@@ -282,7 +286,8 @@ struct csink_answers {
 
 /**
  * Find the answers to all addresses between bounds. p is made here: csink_answers_free and csink_profile_free
- * them. Returns 0, bits of CSINK_LEFT (they are not complete) or -ENOMEM.
+ * them. @dwarf  NULL: there is none.
+ * Returns 0, bits of CSINK_LEFT (they are not complete) or -ENOMEM.
  */
 int csink_answers_find(struct csink_answers *answers, const struct csink_bounds *bounds, const struct csink_elfs *elfs,
 		       Dwarf *dwarf, struct csink_spending *spending);
