@@ -113,8 +113,7 @@ bool csink_event_is_counterpart(const struct csink_event_spec *a, const struct c
 struct csink_event_times {
 	const struct csink_event_spec *spec;
 	uint64_t enabled_ns, running_ns;
-	bool is_clock; /* a software event, in no hardware event's group: it is there to tell the time (of spec's cpus)
-			*/
+	bool is_clock; /* a software event, in no hardware event's group: it measures the time (of spec's cpus) */
 };
 
 /**

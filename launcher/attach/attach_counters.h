@@ -47,7 +47,7 @@ struct csink_attach_counters {
 	bool in_run; /* beside what run counts: no clocks of their own, and rings come later (csink_attach_counters_map)
 		      */
 	uint32_t stack_bytes; /* of the stack, from its top, that come with a sample; 0: CSINK_ATTACH_STACK_BYTES */
-	bool no_rings; /* no memory for any: events are counted, nothing is sampled, and no records tell which tasks
+	bool no_rings; /* no memory for any: events are counted, nothing is sampled, and no records show which tasks
 			  start and end */
 	int cgroup_fd; /* >= 0: a control group instead of threads */
 	struct csink_rings rings;

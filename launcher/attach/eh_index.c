@@ -165,7 +165,7 @@ static void find_stubs(struct csink_attach_object *object, const struct csink_ob
 	object->stubs_end = section.sh_addr + section.sh_size;
 }
 
-/* Room for so many bytes of entries and their index, in which the offsets can tell the distance. */
+/* Room for so many bytes of entries and their index, in which the offsets can hold the distance. */
 static uint64_t allocate(struct csink_attach_object *object, uint64_t entries, uint64_t vaddr)
 {
 	uint64_t index = CSINK_ALIGN_UP(entries, 8);

@@ -210,8 +210,8 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 	csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 }
 
-/* Two events that a thread has inherited tell of the same exec, one after the other. */
-static bool is_told_again(const struct csink_attach_image *image, const char *comm, uint64_t time_ns)
+/* Two events that a thread has inherited report the same exec, one after the other. */
+static bool is_reported_again(const struct csink_attach_image *image, const char *comm, uint64_t time_ns)
 {
 	return image->is_exec && time_ns - image->start_ns < SAME_EXEC_NS && !image->nr_mappings &&
 	       !strncmp(image->comm, comm, sizeof(image->comm) - 1);
@@ -235,7 +235,7 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	uint32_t number;
 
 	former = image_of(images, pid, &number);
-	if (former && is_told_again(former, comm, time_ns))
+	if (former && is_reported_again(former, comm, time_ns))
 		return;
 	if (former)
 		living = csink_attach_images_thread(images, pid, pid, time_ns);

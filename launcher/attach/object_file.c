@@ -131,7 +131,7 @@ bool csink_object_file_section(const struct csink_object_file *file, const char 
 	uint32_t nr = CSINK_MIN(head->e_shnum, (uint32_t)MAX_SECTIONS);
 	CSINK_AUTO_FREE ElfW(Shdr) *sections = NULL;
 
-	/* Of the vdso not everything that its headers tell of need be mapped. */
+	/* Of the vdso not everything that its headers list need be mapped. */
 	if (file->fd < 0 || !nr || head->e_shstrndx >= nr)
 		return false;
 	sections = malloc(nr * sizeof(*sections));

@@ -25,7 +25,7 @@ int csink_run_directory_create(struct csink_run_directory *directory);
 bool csink_run_directory_read_head(int dir_fd, const char *name, struct csink_rec_header *head);
 
 /**
- * Tell the processes that still write recordings there that these are read now: at their ends they make a profile of
+ * Mark the recordings there that processes still write, as read now: at their ends these processes make a profile of
  * their own. What they start from then on is not profiled.
  */
 void csink_run_directory_mark(const struct csink_run_directory *directory);

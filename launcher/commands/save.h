@@ -50,7 +50,7 @@ int csink_save_anywhere(char *path, const struct csink_profile *profile);
 int csink_save_export(const struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words);
 
 /**
- * Write the profile, elsewhere where its place cannot be written; export it; tell.
+ * Write the profile, elsewhere where its place cannot be written; export it; report both.
  * Returns 0, or -errno where the profile could not be written anywhere. Context: init.
  */
 int csink_save_profile(struct csink_save *save, struct csink_profile *profile, enum csink_save_words words);

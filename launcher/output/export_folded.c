@@ -48,7 +48,7 @@ static int compare_names(const void *left, const void *right)
 
 /* Functions of an interpreter with one name, in files of one base name, get their files: each __init__.py has a
  * <module>. */
-static int tell_apart(struct folding *f)
+static int distinguish_names(struct folding *f)
 {
 	uint32_t nr = f->tree->nr_frames, i, k;
 	CSINK_AUTO_FREE struct named *named = calloc((size_t)nr + 1, sizeof(*named));
@@ -130,7 +130,7 @@ static int fold(struct folding *f, uint32_t type)
 	f->lines = calloc(CSINK_MAX(p->nr_samples, 1), sizeof(*f->lines));
 	if (!f->lines)
 		return -ENOMEM;
-	err = csink_calltree_build(&f->tree, p) ?: tell_apart(f) ?: csink_threads_build(&f->threads, p);
+	err = csink_calltree_build(&f->tree, p) ?: distinguish_names(f) ?: csink_threads_build(&f->threads, p);
 	if (err)
 		return err;
 	for (row = f->threads.rows; row < f->threads.rows + f->threads.nr_rows; row++) {

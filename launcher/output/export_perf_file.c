@@ -127,7 +127,7 @@ static void put_build_ids(FILE *out, const struct csink_perf *e)
 
 /*
  * How many could be online, then how many are. No sample says where it was, which means the first CPU to hotspot: where
- * there is none it crashes. So profiles of others, which do not tell, have one.
+ * there is none it crashes. So profiles of other makers, which have no number, get one.
  */
 static void put_cpus(FILE *out, const struct csink_perf *e)
 {

@@ -13,7 +13,7 @@ void csink_symbol_name(struct csink_profile *p, const char *symbol, const char *
 		       struct csink_profile_function *function);
 
 /**
- * A symbol's name with its parameters, for telling overloads apart; the symbol itself where that costs too much
+ * A symbol's name with its parameters, to distinguish overloads; the symbol itself where that costs too much
  * (demangle.h).
  * Returns a malloc'ed string, or NULL if the symbol is not mangled.
  */

@@ -1,8 +1,8 @@
 /*
  * Names of methods that compilers of other languages made for the Java virtual machine. What a name cannot have there
  * is encoded in it, each function that is a value is a class or a method of its own, and what the compiler added has a
- * name, too. Numbers that it counted are left out, for they change with the rest of the file: reports tell functions of
- * one name apart by their lines.
+ * name, too. Numbers that it counted are left out, for they change with the rest of the file: reports
+ * distinguish functions of one name by their lines.
  *
  * Sources: Scala's NameTransformer and the class files of scalac 2.11 and 2.12; CHAR_MAP of Clojure's Compiler.java;
  * Kotlin's documents of calls from Java and of mangling for inline classes.

@@ -154,7 +154,7 @@ static void set_place(struct build *b, uint32_t row, const char *file, int64_t l
 	b->rows->keys[row - 1].line = line;
 }
 
-/* The files of functions as they are shown. Of two versions, directories tell nothing apart. */
+/* The files of functions as they are shown. Of two versions, directories distinguish nothing. */
 static void shorten_files(struct build *b)
 {
 	for (uint32_t i = 0; i < b->p->nr_functions; i++)

@@ -39,10 +39,10 @@ struct csink_rows {
 	enum csink_by by;
 	struct csink_row_key *keys;
 	uint32_t nr_keys, cap_keys;
-	struct csink_profile_range *spans; /* by location: its rows in ids, innermost first; NULL where labels tell */
+	struct csink_profile_range *spans; /* by location: its rows in ids, innermost first; NULL where labels decide */
 	uint32_t *ids;
 	uint32_t nr_ids;
-	uint32_t *of_labels;         /* by label set; NULL where locations tell */
+	uint32_t *of_labels;         /* by label set; NULL where locations decide */
 	struct csink_profile *names; /* where the texts are */
 };
 

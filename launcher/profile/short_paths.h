@@ -1,4 +1,4 @@
-/* Names of files for people: the base name, and where others have the same, as many directories as tell them apart. */
+/* Names of files for people: the base name, and where others have the same, as many directories as distinguish them. */
 #ifndef CSINK_SHORT_PATHS_H
 #define CSINK_SHORT_PATHS_H
 

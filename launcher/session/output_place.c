@@ -63,7 +63,7 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 	/* Through a link, the directory is the one that it leads to. */
 	if (!lstat(path, &st) && S_ISLNK(st.st_mode)) {
 		if (!realpath(path, target))
-			return 0; /* nothing is there yet: the end of the run will tell */
+			return 0; /* nothing is there yet: the end of the run will show */
 		path = target;
 		name = csink_output_name(path);
 	}

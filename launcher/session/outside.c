@@ -159,7 +159,7 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 	csink_outside_add_count(out, spec, scaled(value, could_ns, running_ns), could_ns, running_ns);
 }
 
-/* All are read before any is scaled: the times of some tell of others. */
+/* All are read before any is scaled: some are scaled by the times of others. */
 static void counts_read(struct csink_outside_watch *watch, struct csink_outside *out)
 {
 	struct csink_event_times times[CSINK_MAX_EVENTS + CSINK_MAX_CLOCKS];

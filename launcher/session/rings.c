@@ -48,7 +48,7 @@ void csink_rings_attr(struct perf_event_attr *attr, void *arg)
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
 	attr->watermark = 1;
-	/* Rings of samples fill within milliseconds; of those that tell of processes alone, half is early enough. */
+	/* Rings of samples fill within milliseconds; of those with records of processes alone, half is early enough. */
 	attr->wakeup_watermark =
 		CSINK_MIN(RING_WAKE_BYTES, rings->ring_bytes / (rings->ring_bytes < RING_WAKE_BYTES ? 2 : 4));
 }

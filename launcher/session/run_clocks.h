@@ -1,8 +1,8 @@
 /*
  * How long the tasks that are counted ran, in all and on each kind of CPU: software events, which never have to wait,
- * are counted beside the hardware's, for csink_event_could_run_ns to tell a wait for a counter from a stay on another
- * kind of CPU. They are opened only where the events' own times cannot tell: each costs every task that starts and ends
- * 1.5 us (measured with 24, Linux 6.18).
+ * are counted beside the hardware's, for csink_event_could_run_ns to distinguish a wait for a counter from a stay on
+ * another kind of CPU. They are opened only where the events' own times do not show it: each costs every task that
+ * starts and ends 1.5 us (measured with 24, Linux 6.18).
  *
  * Order: init, open (more than once, if on several tasks), read, close. Used by the command's one thread.
  */

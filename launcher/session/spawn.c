@@ -64,7 +64,7 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 
 	if (len <= 0)
 		return csink_why(-ENOENT, why, why_size,
-				 "cannot tell where countersink is installed (/proc/self/exe: %s)", strerror(errno));
+				 "cannot find where countersink is installed (/proc/self/exe: %s)", strerror(errno));
 	self[len] = '\0';
 	/* The directory above bin: its name is in self, since the link is absolute. */
 	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)

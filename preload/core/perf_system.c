@@ -144,7 +144,7 @@ static void explain_filter(int got, const struct csink_perf_system *system, stru
 	snprintf(out->text, sizeof(out->text), "a seccomp filter refuses perf_event_open%s",
 		 system->seccomp == 0 ? " (or a sandbox in place of the kernel)"
 		 : got == ENOSYS && !system->has_proc
-			 ? " (or this kernel was built without; /proc, which would tell, is not mounted)"
+			 ? " (or this kernel was built without; /proc, which shows it, is not mounted)"
 			 : "");
 	snprintf(out->remedy, sizeof(out->remedy),
 		 "let the container's seccomp profile allow perf_event_open (docker: --cap-add PERFMON, or "

@@ -37,7 +37,7 @@ static inline void guest_print_set(const char *what, const sigset_t *set)
 	putchar('\n');
 }
 
-/* Dispositions, the mask and what is pending, as libc's functions tell them. */
+/* Dispositions, the mask and what is pending, as libc's functions report them. */
 static inline void guest_print_signals(const char *where)
 {
 	sigset_t set;

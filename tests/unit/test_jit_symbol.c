@@ -59,39 +59,39 @@ static void check_search(void)
 	long before = bytes_read(), now, later;
 
 	csink_jit_meet();
-	ok(csink_jit_wants_list(), "code of no object has run: a list is wanted");
+	ok(csink_jit_wants_list(), "code of no object has run: a list is searched for");
 	is_open_allowed = false;
 	csink_jit_search_files(&setup_rec, true);
-	ok(csink_jit_wants_list() && !csink_jit_is_on(), "while no descriptor may be opened, it stays wanted");
+	ok(csink_jit_wants_list() && !csink_jit_is_on(), "while no descriptor may be opened, the search remains due");
 
 	is_open_allowed = true;
 	csink_jit_search_files(&setup_rec, false);
 	now = bytes_read();
 	ok(!csink_jit_wants_list() && !csink_jit_is_on(), "a sample finds no list in a large table");
-	ok(atomic_load(&csink_jit_files_due), "that table is left to housekeeping");
+	ok(atomic_load(&csink_jit_files_due), "a large table is left to housekeeping");
 	if (before < 0)
-		skip("the sample reads no such table", "/proc/self/io cannot be read");
+		skip("a sample does not read a large table", "/proc/self/io cannot be read");
 	else
-		ok(now - before < 65536, "the sample reads no such table (%ld bytes)", now - before);
+		ok(now - before < 65536, "a sample does not read a large table (%ld bytes)", now - before);
 	nr_opened = 0;
 	csink_jit_search_files(&setup_rec, false);
-	is_num(nr_opened, 0, "the next sample opens no file");
+	is_num(nr_opened, 0, "a sample after the first search opens no file");
 
 	csink_jit_poll(&setup_rec, &setup_writer);
 	later = bytes_read();
 	ok(csink_jit_is_on() && atomic_load(&csink_jit_lists[0].at) == (uintptr_t)&__jit_debug_descriptor,
-	   "housekeeping finds the list");
+	   "housekeeping finds the list in a large table");
 	if (before >= 0)
-		ok(later - now > 100000, "in that table (%ld bytes)", later - now);
+		ok(later - now > 100000, "housekeeping reads the large table (%ld bytes)", later - now);
 #ifdef __SANITIZE_ADDRESS__
-	ok(nr_opened >= 1, "it opens that file, and those of the sanitizer");
+	ok(nr_opened >= 1, "housekeeping opens the file of the large table, and those of the sanitizer");
 #else
-	is_num(nr_opened, 1, "it opens that file alone");
+	is_num(nr_opened, 1, "housekeeping opens the file of the large table alone");
 #endif
-	ok(!atomic_load(&csink_jit_files_due), "and leaves nothing");
+	ok(!atomic_load(&csink_jit_files_due), "after housekeeping no file is left to search");
 	nr_opened = 0;
 	csink_jit_poll(&setup_rec, &setup_writer);
-	is_num(nr_opened, 0, "once");
+	is_num(nr_opened, 0, "housekeeping searches a large table once");
 }
 
 int main(void)

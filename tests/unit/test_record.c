@@ -37,7 +37,7 @@ static csink_ref_t make_thread(struct csink_writer *writer, int32_t tid)
 	return csink_recording_ref(&rec, thread);
 }
 
-/* Stack i of a family: its frames and leaf tell which one it is. */
+/* Stack i of a family: its frames and leaf identify it. */
 static void make_sample(struct csink_sample *sample, uint64_t *frames, uint32_t i, csink_ref_t thread,
 			struct csink_stack_memo *memo)
 {

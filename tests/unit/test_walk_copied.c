@@ -291,7 +291,7 @@ static void check_programs(void)
 	char mix[4096], *cxx[] = {mix, "2000000", NULL}, unindexed[4096], *c[] = {unindexed, "1000", NULL};
 
 	snprintf(mix, sizeof(mix), "%s/tests/targets/unwind_mix", getenv("BUILD") ? getenv("BUILD") : "build");
-	/* libunwind gives up in 0.4 % of its stacks: enough stops to tell that from the bound. */
+	/* libunwind gives up in 0.4 % of its stacks: enough stops to distinguish that from the bound. */
 	check_program("a C++ program that throws", cxx, 3 * NR_STOPS);
 	snprintf(unindexed, sizeof(unindexed), "%s/tests/targets/static_stacks",
 		 getenv("BUILD") ? getenv("BUILD") : "build");

@@ -58,7 +58,7 @@ static void handle(int sig, void (*handler)(int, siginfo_t *, void *), int flags
 	sigaction(sig, &action, NULL);
 }
 
-/* What frame_in() may be asked for, for telling them apart; set by main. */
+/* What frame_in() may be asked for, to distinguish them; set by main. */
 static const void *known[16];
 static int nr_known;
 

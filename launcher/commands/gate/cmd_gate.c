@@ -270,7 +270,7 @@ static int write_baseline(struct gate *gate)
 	return CSINK_EXIT_OK;
 }
 
-/* ---- telling ---- */
+/* ---- the report ---- */
 
 /* Returns what to exit with. */
 static int report_result(struct gate *gate)

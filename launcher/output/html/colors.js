@@ -87,7 +87,7 @@ class Colors {
 		return color;
 	}
 
-	// -1 (gone) ... 0 ... +1 (new): blue to grey to orange, which nearly everybody can tell apart.
+	// -1 (gone) ... 0 ... +1 (new): blue to grey to orange, which nearly all people can distinguish.
 	change(amount) {
 		const strength = Math.min(1, Math.abs(amount));
 		const zero = this.isDark ? [58, 61, 68] : [226, 228, 231];

@@ -50,7 +50,7 @@ function formatValue(value, unit) {
 	return name ? `${text} ${name}` : text;
 }
 
-// A point of an axis whose points are `step` microseconds apart, all with one unit and no more digits than tell them apart.
+// A point of an axis whose points are `step` microseconds apart, all with one unit and no more digits than distinguish them.
 function formatTick(time, step) {
 	const [divisor, name] = SCALES.microseconds.find(([least]) => 10 * step >= least) || [1, 'µs'];
 	const digits = Math.max(0, Math.ceil(Math.log10(divisor / step) - 1e-9));

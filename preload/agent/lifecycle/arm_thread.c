@@ -132,7 +132,7 @@ static int flush(struct request *r, enum csink_boundary_kind kind)
 }
 
 /* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
-static void tell_not_to_wait(struct request *r)
+static void set_do_not_wait(struct request *r)
 {
 	const uint64_t at = offsetof(struct csink_boundary_file, do_not_wait);
 	uint32_t word = 1;
@@ -152,7 +152,7 @@ static void wait_for_answer(struct request *r)
 	if (r->file.do_not_wait)
 		return;
 	if (csink_rawcall(SYS_ppoll, &poll_fd, 1, &limit, NULL, 0) == 0)
-		tell_not_to_wait(r);
+		set_do_not_wait(r);
 }
 
 /* ---- events ---- */

@@ -300,7 +300,7 @@ static void forget(struct look *l, struct csink_jit_object *object)
 	l->has_tables |= object->has_table;
 }
 
-/* Where the names are that tell this image from others. */
+/* Where the names are that distinguish this image from others. */
 static void choose_window(struct csink_jit_object *object, const struct csink_jit_image *image)
 {
 	Elf64_Shdr section;
