@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +78,7 @@ static int make_pair(struct csink_gate_series *series, uint32_t n, bool *new_fir
 {
 	int err;
 
+	csink_gate_pin_draw(&series->pin, &series->random);
 	if (!series->plan->argv[CSINK_GATE_OLD])
 		return csink_gate_turn(series, CSINK_GATE_NEW, (int32_t)n);
 	if (n & 1)
@@ -162,18 +162,21 @@ static int make_planned(struct csink_gate_series *series)
 	return err;
 }
 
-static int pin(struct csink_gate_series *series)
+static int prepare_pin(struct csink_gate_series *series)
 {
-	cpu_set_t set;
+	const struct csink_gate_plan *plan = series->plan;
 
-	if (series->plan->cpu < 0)
-		return 0;
-	CPU_ZERO(&set);
-	CPU_SET(series->plan->cpu, &set);
-	if (!sched_setaffinity(0, sizeof(set), &set))
-		return 0;
-	return csink_why(-EINVAL, series->error, sizeof(series->error), "--pin: CPU %d cannot be used: %s",
-			 series->plan->cpu, strerror(errno));
+	series->pin = (struct csink_gate_pin){.how = plan->pin, .cpu = plan->cpu};
+	return csink_gate_pin_init(&series->pin, plan->argv[CSINK_GATE_OLD] && !plan->simulate, series->error,
+				   sizeof(series->error));
+}
+
+static void note_pin(struct csink_gate_series *series)
+{
+	if (series->pin.has_drawn && series->pin.has_several)
+		csink_gate_note(series,
+				"a run had more threads or processes than the runs before it: the pairs after it "
+				"were no longer made on one CPU each (--pin)");
 }
 
 /* The programs themselves; the other programs of a side are in its profiles. A self-check moves what both sides run: it
@@ -220,7 +223,7 @@ static int finish_merges(struct csink_gate_series *series)
 
 int csink_gate_series_make(struct csink_gate_series *series)
 {
-	int err = pin(series), merge_err;
+	int err = prepare_pin(series), merge_err;
 
 	csink_random_init(&series->random, series->rules->seed);
 	if (!err)
@@ -237,8 +240,10 @@ int csink_gate_series_make(struct csink_gate_series *series)
 	csink_symbols_keep_end();
 	merge_err = finish_merges(series);
 	err = err ? err : merge_err;
-	if (!err)
+	if (!err) {
 		note_kept(series);
+		note_pin(series);
+	}
 	if (err && err != -EINTR && !*series->error)
 		snprintf(series->error, sizeof(series->error), "%s", strerror(-err));
 	return err;

@@ -8,6 +8,7 @@
 #include "launcher/gate/gate.h"
 #include "launcher/gate/gate_run.h"
 #include "launcher/gate/looks.h"
+#include "launcher/gate/pin.h"
 #include "launcher/gate/placement.h"
 
 /* What is to be done. */
@@ -17,12 +18,13 @@ struct csink_gate_plan {
 	uint64_t max_time_ns;             /* no pair is begun that would likely end later; the first look is made */
 	uint32_t warmup;                  /* runs of each side that are not counted */
 	char *prepare, *cleanup;          /* shell commands around each run; NULL: none */
-	int cpu;                          /* all runs on this one; -1: wherever */
-	bool move;                        /* each run has its program in other pages: placement.h */
-	bool simulate;                    /* count instructions under valgrind */
-	bool keep;                        /* merge the profiles of each side */
-	bool progress;                    /* on stderr, which is a terminal */
-	bool look_again;                  /* runs are judged as they come, to see whether they are enough */
+	enum csink_gate_pin_how pin;
+	int cpu;         /* of CSINK_GATE_PIN_CPU */
+	bool move;       /* each run has its program in other pages: placement.h */
+	bool simulate;   /* count instructions under valgrind */
+	bool keep;       /* merge the profiles of each side */
+	bool progress;   /* on stderr, which is a terminal */
+	bool look_again; /* runs are judged as they come, to see whether they are enough */
 };
 
 #define CSINK_GATE_MAX_NOTES 24
@@ -34,6 +36,7 @@ struct csink_gate_series {
 	struct csink_gate_data *data;
 	struct csink_random random;
 	struct csink_gate_placement placement;
+	struct csink_gate_pin pin;
 	struct csink_merge *merges[CSINK_GATE_NR_SIDES]; /* of the runs until now; NULL: none */
 	struct csink_profile *kept[CSINK_GATE_NR_SIDES]; /* all runs of a side in one, from the series' end on */
 	struct csink_gate_looks looks;

@@ -183,6 +183,7 @@ static int take(struct csink_gate_series *series, enum csink_gate_side side, int
 	struct csink_gate_run *run;
 	int err;
 
+	csink_gate_pin_learn(&series->pin, outcome->profile);
 	if (number < 0)
 		return 0;
 	run = csink_gate_run_add(series->data, side);
@@ -205,7 +206,7 @@ static int run_measured(struct csink_gate_series *series, enum csink_gate_side s
 	else
 		snprintf(who, sizeof(who), "run %d of %s (%.200s)", number + 1, side_words[side], program);
 	err = run_checked(series, series->plan->argv[side], csink_random_below(&series->random, MAX_PADDING),
-			  number >= 0, who, &outcome);
+			  number >= 0 || series->pin.may_draw, who, &outcome);
 	if (!err)
 		err = take(series, side, number, &outcome, own_rss_bytes);
 	if (err == -ENOMEM)
@@ -234,8 +235,10 @@ int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side,
 		return err;
 	if (!err && series->plan->move)
 		csink_gate_placement_move(&series->placement, side, &series->random);
+	csink_gate_pin_begin(&series->pin, &series->runner->inherited);
 	if (!err)
 		err = series->plan->simulate ? run_simulated(series, side) : run_measured(series, side, number);
+	csink_gate_pin_end(&series->runner->inherited);
 	/* What prepare made is cleaned up after a failure, too, and if a signal ends the gate; the first reason is
 	 * the one to report. */
 	memcpy(error, series->error, sizeof(error));

@@ -46,6 +46,8 @@ void csink_inherited_restore(const struct csink_inherited *inherited)
 	for (size_t i = 0; i < sizeof(own_signals) / sizeof(own_signals[0]); i++)
 		sigaction(own_signals[i], &inherited->actions[own_signals[i]], NULL);
 	setrlimit(RLIMIT_NOFILE, &inherited->files);
+	if (inherited->has_cpus)
+		sched_setaffinity(0, sizeof(inherited->cpus), &inherited->cpus);
 	sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 

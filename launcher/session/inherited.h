@@ -1,10 +1,11 @@
 /*
  * What a launcher must hand on untouched although it uses it itself: signal dispositions, the signal mask and the limit
- * on open files.
+ * on open files; and the CPUs of its commands, where they are to have others than it has itself.
  */
 #ifndef CSINK_INHERITED_H
 #define CSINK_INHERITED_H
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
@@ -13,6 +14,8 @@ struct csink_inherited {
 	sigset_t mask;
 	struct sigaction actions[_NSIG]; /* [signal] */
 	struct rlimit files;
+	bool has_cpus; /* commands may run on those of cpus alone; set by the caller, not by csink_inherited_take() */
+	cpu_set_t cpus;
 };
 
 /**

@@ -446,6 +446,7 @@ static void link_parts(struct gate *gate)
 	gate->result.rules = &gate->set.rules;
 	gate->result.verdicts = &gate->verdicts;
 	gate->result.engine = gate->series.engine;
+	gate->result.pin = &gate->series.pin;
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
 		gate->result.commands[side] = gate->lines[side];
 }

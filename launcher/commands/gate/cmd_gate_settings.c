@@ -72,6 +72,7 @@ static int resolve_numbers(struct csink_gate_settings *s)
 {
 	static const char share[] = "no percentage from 0 to below 100 (5%, 0.5)";
 	static const char chance[] = "no percentage above 0 and below 100 (1%, 0.5)";
+	const char *pin = csink_gate_option_text(s, CSINK_GATE_OPT_PIN);
 	uint32_t cpu = 0;
 
 	if (resolve_percent(s, CSINK_GATE_OPT_THRESHOLD, 0, share, &s->rules.threshold) ||
@@ -80,9 +81,12 @@ static int resolve_numbers(struct csink_gate_settings *s)
 	    resolve_count(s, CSINK_GATE_OPT_WARMUP, 1000, "not a number of runs", &s->plan.warmup))
 		return -EINVAL;
 	s->plan.cpu = -1;
-	if (*csink_gate_option_text(s, CSINK_GATE_OPT_PIN)) {
-		if (resolve_count(s, CSINK_GATE_OPT_PIN, 1023, "not the number of a CPU", &cpu))
+	if (!strcmp(pin, "no")) {
+		s->plan.pin = CSINK_GATE_PIN_NO;
+	} else if (*pin && strcmp(pin, "auto")) {
+		if (resolve_count(s, CSINK_GATE_OPT_PIN, 1023, "neither the number of a CPU nor auto or no", &cpu))
 			return -EINVAL;
+		s->plan.pin = CSINK_GATE_PIN_CPU;
 		s->plan.cpu = (int)cpu;
 	}
 	s->plan.max_time_ns = csink_options_seconds(s->options, CSINK_GATE_OPT_MAX_TIME);

@@ -119,6 +119,15 @@ static void print_runs(struct csink_json *json, const struct csink_gate_result *
 	csink_json_close(json, ']');
 }
 
+/* What was done, not what was asked for. */
+static void print_pin(struct csink_json *json, const struct csink_gate_pin *pin)
+{
+	if (pin->how == CSINK_GATE_PIN_CPU)
+		csink_json_number(json, "pin", pin->cpu);
+	else
+		csink_json_text(json, "pin", pin->has_drawn ? "pairs" : "no");
+}
+
 void csink_gate_print_json(FILE *out, const struct csink_gate_result *r)
 {
 	struct csink_json json;
@@ -133,6 +142,7 @@ void csink_gate_print_json(FILE *out, const struct csink_gate_result *r)
 	csink_json_text(&json, "engine", r->engine);
 	csink_json_real(&json, "seconds", r->seconds);
 	csink_json_number(&json, "seed", (int64_t)r->rules->seed);
+	print_pin(&json, r->pin);
 	csink_json_real(&json, "threshold", r->rules->threshold);
 	csink_json_real(&json, "min_share", r->rules->min_share);
 	csink_json_real(&json, "alpha", r->rules->alpha);

@@ -20,7 +20,7 @@
 	X(ALPHA, 0, "PERCENT", "1%", 0, "accepted rate of false positives")                                            \
 	X(SEED, 0, "N", "", CSINK_OPT_NUMBER, "random seed (default: from the clock; printed)")                        \
 	X(STRICT, 0, "", "0", CSINK_OPT_BOOL, "also fail on inconclusive results")                                     \
-	X(PIN, 0, "CPU", "", 0, "pin all runs to this CPU (0 is the first)")                                           \
+	X(PIN, 0, "CPU", "auto", 0, "auto: each pair of runs with one thread on one CPU; no; or all runs on this CPU") \
 	X(PLACEMENT, 0, "random|kept", "random", 0, "randomize page placement per run, or keep it")                    \
 	X(PREPARE, 0, "COMMAND", "", CSINK_OPT_NO_ENV, "shell command before each run, not measured")                  \
 	X(CLEANUP, 0, "COMMAND", "", CSINK_OPT_NO_ENV, "shell command after each run, even a failed one")              \

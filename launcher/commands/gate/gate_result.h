@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "launcher/gate/gate.h"
+#include "launcher/gate/pin.h"
 
 struct csink_gate_result {
 	const char *commands[CSINK_GATE_NR_SIDES]; /* as lines for people */
@@ -22,6 +23,7 @@ struct csink_gate_result {
 	const char *engine; /* "" unknown */
 	double seconds;     /* that all runs took */
 	uint32_t warmup;
+	const struct csink_gate_pin *pin;
 	const char *error; /* there are no verdicts; NULL: there are */
 };
 

@@ -224,10 +224,21 @@ static int event_fact(const struct csink_gate_result *r, char *out, size_t size)
 			r->event, before, r->engine, speed, low, high);
 }
 
+static int runs_fact(const struct csink_gate_result *r, char *out, size_t size)
+{
+	char where[48] = "";
+
+	if (r->pin->how == CSINK_GATE_PIN_CPU)
+		snprintf(where, sizeof(where), ", all on CPU %d", r->pin->cpu);
+	else if (r->pin->has_drawn)
+		snprintf(where, sizeof(where), ", each pair on one CPU");
+	return snprintf(out, size, "runs: %u and %u%s in %.1f s%s, %u to warm up; seed %" PRIu64, r->verdicts->runs[0],
+			r->verdicts->runs[1], r->data->paired ? ", in pairs" : "", r->seconds, where, r->warmup,
+			r->rules->seed);
+}
+
 int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, size_t size)
 {
-	const struct csink_gate_verdicts *v = r->verdicts;
-
 	switch (nr) {
 	case 0:
 		return snprintf(out, size, "%s: %s", r->how, r->commands[CSINK_GATE_OLD]);
@@ -238,8 +249,7 @@ int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, s
 		return nr - 2 < r->nr_notes ? snprintf(out, size, "note: %s", r->notes[nr - 2]) : -ENOENT;
 	switch (nr) {
 	case 2:
-		return snprintf(out, size, "runs: %u and %u%s in %.1f s, %u to warm up; seed %" PRIu64, v->runs[0],
-				v->runs[1], r->data->paired ? ", in pairs" : "", r->seconds, r->warmup, r->rules->seed);
+		return runs_fact(r, out, size);
 	case 3:
 		return event_fact(r, out, size);
 	case 4:
