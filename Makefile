@@ -178,18 +178,18 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 	agent/sampler/group agent/sampler/housekeeping agent/sampler/phases agent/sampler/sample agent/sampler/weigh \
 	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
-# What runs in our signal handlers alone, under their mask; the languages also look at modules that are new at fork, exec
-# or exit, while the thread takes no samples. It calls nothing of the program's and waits for nothing, so that neither an
-# exception nor a cancellation unwinds through it. Its unwind tables are for debuggers (.debug_frame), and take no memory
-# in programs. tests/cli/symbols.t follows the calls.
+# What runs in our signal handlers alone, under their mask; the languages and the readers of just-in-time compilers' lists
+# also look at modules that are new at fork, exec or exit, while the thread takes no samples. It calls nothing of the
+# program's and waits for nothing, so that neither an exception nor a cancellation unwinds through it. Its unwind tables
+# are for debuggers (.debug_frame), and take no memory in programs. tests/cli/symbols.t follows the calls.
 HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/cfi/cfi_close core/cfi/cfi_expr core/cfi/cfi_find core/cfi/cfi_op core/cfi/cfi_program core/cfi/cfi_read core/python_layout \
 	core/go_rule \
-	agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby agent/interp/v8 \
+	agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby agent/interp/v8 agent/interp/v8_inlines agent/interp/v8_lines \
 	agent/interp/hotspot agent/interp/hotspot_blobs agent/interp/hotspot_scopes agent/interp/hotspot_step agent/interp/hotspot_tables \
 	agent/sampler/stuck agent/sampler/timeline agent/sampler/weigh \
 	agent/unwind/cfi_locate agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/code agent/unwind/find_object \
-	agent/unwind/go_frames \
+	agent/unwind/go_frames agent/unwind/jit_list agent/unwind/jit_ranges agent/unwind/jit_symbol agent/unwind/jit_tables core/jit_image \
 	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step \
 	agent/unwind/walk_untabled))
 so_objs = $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1))
