@@ -187,6 +187,7 @@ HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/go_rule \
 	agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby agent/interp/v8 agent/interp/v8_inlines agent/interp/v8_lines \
 	agent/interp/hotspot agent/interp/hotspot_blobs agent/interp/hotspot_scopes agent/interp/hotspot_step agent/interp/hotspot_tables \
+	agent/unwind/jit_tables \
 	agent/sampler/stuck agent/sampler/timeline agent/sampler/weigh \
 	agent/unwind/cfi_locate agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/code agent/unwind/find_object \
 	agent/unwind/go_frames agent/unwind/jit_list agent/unwind/jit_ranges agent/unwind/jit_symbol agent/unwind/jit_tables core/jit_image \

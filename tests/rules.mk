@@ -97,6 +97,10 @@ $(B)/tests/targets/made/hotspot_%: tests/targets/made_hotspot.c
 	$(make_program)
 $(B)/tests/targets/made_hotspot: TARGET_LDFLAGS := -rdynamic
 $(B)/tests/targets/made_hotspot: | $(MADE_HOTSPOTS)
+LOADED_HOTSPOT := $(B)/tests/targets/made/libhotspot.so
+$(B)/tests/targets/load_main: | $(LOADED_HOTSPOT)
+$(LOADED_HOTSPOT): tests/targets/made_hotspot.c
+	$(make_object)
 
 $(B)/tests/targets/old_names.so: TARGET_LDFLAGS := -Wl,--hash-style=sysv
 

@@ -4,13 +4,13 @@
  * Which fields VERSION (tests/rules.mk) exports, with which types, is that of the sources of that JDK (vmStructs.cpp);
  * the places of 11, 17 and 21, and of 24 and 25 are those that 17 and 25 have on x86-64.
  *
- *   hotspot_VERSION MS [again | stubs]     works that long in code that these call
+ *   hotspot_VERSION MS [again | stubs | stub]     works that long in code that these call
  *
  * again: after half of that time a class is "unloaded", and another method is where the interpreted one was.
  * stubs: before there is a virtual machine, then in code that compiled methods enter with arguments pushed, in two
- * places of an adapter, and in a stub that native code calls. Macros: VERSION (default: 17); SHOWN_VERSION: what is
- * exported as the version; MISSING: no compiled code has scopes; COUNTS: 0: unloaded classes are not counted;
- * REDEFINES: methods are replaced in a class that stays.
+ * places of an adapter, and in a stub that native code calls. stub: in that alone. Macros: VERSION (default: 17);
+ * SHOWN_VERSION: what is exported as the version; MISSING: no compiled code has scopes; COUNTS: 0: unloaded classes are
+ * not counted; REDEFINES: methods are replaced in a class that stays.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -483,7 +483,7 @@ static void run_until(long end, run *compiled, void (*stub)(void))
 		compiled(stub, (const char *)(uintptr_t)in_virtual_machine, NULL);
 }
 
-static void run_stubs(const char *outer, const char *inner)
+static void run_stubs(const char *outer, const char *inner, int nr_parts)
 {
 	/* Four registers are pushed, and popped. */
 	static const unsigned char four[] = {0x57, 0x56, 0x51, 0x50, SPIN, 0x58, 0x59, 0x5e, 0x5f, 0xc3};
@@ -495,13 +495,17 @@ static void run_stubs(const char *outer, const char *inner)
 					      0x83, 0xe4, 0xf0, 0x9c, 0x48, 0x83, 0xec, 0x08, 0x48, 0x81, 0xec,
 					      0x80, 0x00, 0x00, 0x00, 0x4c, 0x89, 0x6c, 0x24, 0x10, 0x48, 0x81,
 					      0xec, 0x80, 0x0a, 0x00, 0x00, 0xff, 0xd6, 0x49, 0x8b, 0xe5, 0xc3};
-	/* push %rbp; mov %rdi, %rbp; push %rbx; ... */
+	/* push %rbp; mov %rsp, %rbp; ... and push %rbp; mov %rdi, %rbp; push %rbx; ... */
+	static const unsigned char framed[] = {0x55, 0x48, 0x89, 0xe5, SPIN, 0x5d, 0xc3};
 	static const unsigned char bare[] = {0x55, 0x48, 0x89, 0xfd, 0x53, SPIN, 0x5b, 0x5d, 0xc3};
-	void (*stub)(void) = new_code("VM_Version stub", 0, bare, sizeof(bare), 0);
-	long start = now_ms(), quarter = (until_ms - start) / 4;
+	void (*stub)(void) = nr_parts == 1 ? new_code("VM_Version stub", 0, framed, sizeof(framed), 0)
+					   : new_code("VM_Version stub", 0, bare, sizeof(bare), 0);
+	long start = now_ms(), quarter = (until_ms - start) / nr_parts;
 
 	while (now_ms() < start + quarter)
 		stub();
+	if (nr_parts == 1)
+		return;
 	run_until(start + 2 * quarter, new_compiled(&pushing, outer, inner),
 		  new_code("C1 Runtime slow_subtype_check_blob", 5, four, sizeof(four), 0));
 	run_until(start + 3 * quarter, new_compiled(&with_r13, outer, inner),
@@ -524,7 +528,7 @@ static void run_before(void)
 
 int main(int argc, char **argv)
 {
-	int has_stubs = argc > 2 && !strcmp(argv[2], "stubs");
+	int has_stub = argc > 2 && !strcmp(argv[2], "stub"), has_stubs = argc > 2 && !strcmp(argv[2], "stubs");
 
 	char *alpha = new_method("made/Alpha", "first", "Alpha.java"),
 	     *outer = new_method("made/Outer", "outer", "Outer.java");
@@ -533,7 +537,7 @@ int main(int argc, char **argv)
 	until_ms = argc > 1 ? strtol(argv[1], NULL, 10) : 100;
 	if (has_stubs)
 		run_before();
-	else if (argc > 2) {
+	else if (argc > 2 && !has_stub) {
 		char *constant = *(char **)(alpha + 8), *pool = *(char **)(constant + 8);
 
 		replaced = *(char **)(pool + POOL_BYTES + 8);
@@ -544,8 +548,8 @@ int main(int argc, char **argv)
 	new_heap();
 	add(new_stub(), NULL);
 	add(new_interpreter(), alpha);
-	if (has_stubs) {
-		run_stubs(outer, inner);
+	if (has_stub || has_stubs) {
+		run_stubs(outer, inner, has_stub ? 1 : 4);
 		return 3;
 	}
 	add(new_compiled(&plain, outer, inner), outer);

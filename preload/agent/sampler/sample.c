@@ -48,6 +48,20 @@ static const uint8_t loss_of_end[CSINK_WALK_NR_ENDS] = {
 	[CSINK_WALK_RULES] = CSINK_LOSS_RULES,
 };
 
+/*
+ * Code in no object, as just-in-time compilers make it. Is a walk to be made again, with what is found of this code
+ * now? An object has called it that came since the last look, perhaps with an interpreter; or the code is registered.
+ */
+static CSINK_RARE bool finds_more(struct csink_thread *thread, const struct csink_walk *walk, uint64_t leaf,
+				  bool is_jit)
+{
+	if (!csink_interp_nr && walk->nr_frames &&
+	    !csink_modules_current(walk->frames[0] & ~CSINK_FRAME_EXACT, &thread->leaf_module))
+		csink_modules_refresh(&csink_own_recording, &thread->writer, csink_now_ns());
+	return (is_jit && csink_jit_check(walk, leaf, &csink_own_recording, &thread->writer)) |
+	       (!walk->keep_cfas && csink_interp_nr);
+}
+
 /* Add weights to the row of the stack that was interrupted, @nr_kept to its number of samples. */
 static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights,
 				  uint64_t nr, uint64_t nr_kept)
@@ -62,7 +76,7 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 				      .phase = csink_phase_now(thread),
 				      .leaf = csink_context_pc(uc),
 				      .memo = &thread->memo};
-	bool is_jit;
+	bool is_jit, is_in_none;
 
 	/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
 	if (CSINK_UNLIKELY(!csink_modules_current(sample.leaf, &thread->leaf_module)))
@@ -73,8 +87,10 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 	if (CSINK_UNLIKELY(!csink_plan.walk))
 		csink_jit_meet(); /* nothing is known of the code that runs */
 	is_jit = csink_jit_may_name() && sample.phase != CSINK_PHASE_OFF;
-	if (CSINK_UNLIKELY(is_jit) && csink_jit_check(&walk, sample.leaf, &csink_own_recording, &thread->writer) &&
+	is_in_none = sample.leaf - thread->leaf_module.start >= thread->leaf_module.end - thread->leaf_module.start;
+	if (CSINK_UNLIKELY(is_jit | (is_in_none & !walk.keep_cfas)) && finds_more(thread, &walk, sample.leaf, is_jit) &&
 	    csink_plan.walk) {
+		walk.keep_cfas = csink_interp_nr != 0;
 		walk.frames = thread->frames;
 		walk.end = CSINK_WALK_COMPLETE;
 		csink_plan.walk(&walk, uc);
