@@ -1,7 +1,7 @@
 #!/bin/sh
 # Frames of Java in HotSpot, of each version that is installed: every method, file and line as Throwable reports them, inlined
-# ones, too; calls in samples at any moment; names as HotSpot itself writes them for perf; methods that are redefined; --frames,
-# reports, children.
+# ones, too; calls in samples at any moment; names as HotSpot itself writes them for perf; methods that are redefined; phases;
+# --frames, reports, children.
 # JAVAS can name more directories of JDKs than those in /usr/lib/jvm.
 . "$(dirname "$0")/lib.sh"
 
@@ -76,9 +76,48 @@ redefined() { # TITLE
 		"$1 that an agent redefines: each has its own name"
 }
 
+# phases_of METHOD: the phases of the samples below it, in per cents of its time, from 5 on: a few are before and after the phase.
+phases_of() {
+	countersink report --csv --by phase --focus "^Phases\\.$1\$" phases.pb.gz | awk -F, 'NR > 1 { of[$1] = $3; all += $3 }
+		END { for (name in of) if (of[name] > .05 * all) print name, int(100 * of[name] / all + .5) }' | sort | tr '\n' ' '
+}
+
+phases() { # TITLE
+	ok "$1: a library for JNI is built" ${CC:-cc} -shared -fPIC -Wall -Wextra -I "$home/include" -I "$home/include/linux" -I "$SRC/include" -o phases.so phases.c
+	"$home/bin/java" -cp classes Phases "$PWD/phases.so" 1 >out 2>err </dev/null
+	is "$?:$(cat out)" "0:done" "$1: a program with phases runs without countersink"
+	countersink -q -F 1000 -o phases.pb.gz -- "$home/bin/java" -cp classes Phases "$PWD/phases.so" 200 >out 2>err </dev/null
+	is "$?:$(cat out)" "0:done" "$1: a program with phases runs as without countersink"
+	like "$(phases_of loading)" '^load (9[5-9]|100) $' "$1: samples of a method are in the phase that it has named"
+	like "$(phases_of parsing)" '^inner [1-9][0-9] parse [1-9][0-9] $' "$1: phases split the samples of what a method calls"
+	like "$(phases_of inThread)" '^beside (9[5-9]|100) $' "$1: another thread has phases of its own"
+}
+
+# Calls <countersink.h> for Phases.java.
+cat >phases.c <<'END'
+#include <countersink.h>
+#include <jni.h>
+
+JNIEXPORT void JNICALL Java_Phases_begin(JNIEnv *env, jclass class, jstring name)
+{
+	const char *text = (*env)->GetStringUTFChars(env, name, NULL);
+
+	(void)class;
+	countersink_phase_begin(text);
+	(*env)->ReleaseStringUTFChars(env, name, text);
+}
+
+JNIEXPORT void JNICALL Java_Phases_end(JNIEnv *env, jclass class)
+{
+	(void)env;
+	(void)class;
+	countersink_phase_end();
+}
+END
+
 while read -r home version; do
 	rm -rf classes
-	"$home/bin/javac" -d classes "$FRAMES/Truth.java" "$FRAMES/Work.java" "$FRAMES/Jobs.java" "$FRAMES/Redefines.java" >out 2>&1 || cat out
+	"$home/bin/javac" -d classes "$FRAMES/Truth.java" "$FRAMES/Work.java" "$FRAMES/Jobs.java" "$FRAMES/Redefines.java" "$FRAMES/Phases.java" >out 2>&1 || cat out
 	truth "JDK $version" 60
 	truth "JDK $version, interpreted alone" 2 -Xint
 	truth "JDK $version, C1 alone" 30 -XX:TieredStopAtLevel=1
@@ -94,6 +133,7 @@ while read -r home version; do
 	names "JDK $version, C2 alone" -XX:-TieredCompilation
 	names "JDK $version, all compilers" -XX:-ClassUnloading # with which no code is freed
 	redefined "JDK $version: methods"
+	phases "JDK $version"
 done <javas
 tail -n 1 javas >last # which compiled the classes that are there now
 read -r home version <last

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Frames of JavaScript in node, of each version that is installed: every function, file and line as Error.stack reports them (also of
-# functions that were inlined), first lines of functions, builtins that are mapped a second time, --frames, reports, children, threads,
+# functions that were inlined), first lines of functions, builtins that are mapped a second time, phases, --frames, reports, children, threads,
 # and a V8 that is not supported. NODES can name more programs than the one in PATH.
 . "$(dirname "$0")/lib.sh"
 
@@ -118,6 +118,72 @@ countersink -q -F 2000 -o jobs.pb.gz -- "$node" "$FRAMES/jobs.js" >out 2>err </d
 is "$?:$(tr '\n' ' ' <out)$(cat err)" "0:worked worked worked worked " "a program with a worker, a forked and a spawned child has its output"
 countersink export -f folded jobs.pb.gz | grep -oE '(inMain|inWorker|inChild);busy' | sort -u >found
 is "$(tr '\n' ' ' <found)" "inChild;busy inMain;busy inWorker;busy " "functions of the worker and of the children are named"
+
+# ---- phases
+
+# Calls <countersink.h> for phases.js, by node's interface for addons, which is declared here since node's headers may be missing.
+cat >phases.c <<'END'
+#include <countersink.h>
+#include <stddef.h>
+
+typedef struct env *napi_env;
+typedef struct value *napi_value;
+typedef struct info *napi_info;
+typedef napi_value (*napi_function)(napi_env, napi_info);
+
+int napi_get_cb_info(napi_env, napi_info, size_t *, napi_value *, napi_value *, void **);
+int napi_get_value_string_utf8(napi_env, napi_value, char *, size_t, size_t *);
+int napi_create_function(napi_env, const char *, size_t, napi_function, void *, napi_value *);
+int napi_set_named_property(napi_env, napi_value, const char *, napi_value);
+napi_value napi_register_module_v1(napi_env, napi_value);
+
+static napi_value begin(napi_env env, napi_info info)
+{
+	char name[64] = "";
+	napi_value argument;
+	size_t nr = 1;
+
+	napi_get_cb_info(env, info, &nr, &argument, NULL, NULL);
+	napi_get_value_string_utf8(env, argument, name, sizeof(name), NULL);
+	countersink_phase_begin(name);
+	return NULL;
+}
+
+static napi_value end(napi_env env, napi_info info)
+{
+	(void)env;
+	(void)info;
+	countersink_phase_end();
+	return NULL;
+}
+
+napi_value napi_register_module_v1(napi_env env, napi_value exports)
+{
+	napi_value function;
+
+	napi_create_function(env, "begin", 5, begin, NULL, &function);
+	napi_set_named_property(env, exports, "begin", function);
+	napi_create_function(env, "end", 3, end, NULL, &function);
+	napi_set_named_property(env, exports, "end", function);
+	return exports;
+}
+END
+
+# phases_of FUNCTION: the phases of the samples below it, in per cents of its time, from 5 on: a few are before and after the phase.
+phases_of() {
+	countersink report --csv --by phase --focus "^$1\$" phases.pb.gz | awk -F, 'NR > 1 { of[$1] = $3; all += $3 }
+		END { for (name in of) if (of[name] > .05 * all) print name, int(100 * of[name] / all + .5) }' | sort | tr '\n' ' '
+}
+ok "an addon is built" ${CC:-cc} -shared -fPIC -Wall -Wextra -I "$SRC/include" -o phases.node phases.c
+while read -r node major _; do
+	"$node" "$FRAMES/phases.js" "$PWD/phases.node" 1 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:1000" "node $major: a program with phases runs without countersink"
+	countersink -q -F 1000 -o phases.pb.gz -- "$node" "$FRAMES/phases.js" "$PWD/phases.node" 200 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:1000" "node $major: a program with phases runs as without countersink"
+	like "$(phases_of loading)" '^load (9[5-9]|100) $' "node $major: samples of a function are in the phase that it has named"
+	like "$(phases_of parsing)" '^inner [1-9][0-9] parse [1-9][0-9] $' "node $major: phases split the samples of what a function calls"
+done <nodes
+read -r node major _ <nodes
 
 # ---- time off the CPU, processes of a cluster
 
