@@ -228,6 +228,7 @@ static int map(struct csink_boundary *b)
 	if (!b->map_err && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, c->rings.epoll_fd, &event))
 		b->map_err = -errno;
 	b->is_mapped = !b->map_err;
+	b->can_look_again = b->is_mapped && !csink_rings_share(&c->rings);
 	b->follow.outside->samples_outside = b->is_mapped;
 	if (b->map_err || c->rings.ring_bytes >= RING_BYTES_FOR_COPIES)
 		return b->map_err;
@@ -358,6 +359,23 @@ static void close_second_ones(struct csink_boundary *b, uint64_t settled_ns)
 	}
 	if (is_replaced)
 		hand_over(b);
+}
+
+#define LOOK_AGAIN_NS                                                                                                  \
+	4000000 /* an exec follows its request at once, and its records are taken when they have settled */
+
+/* Has one that asked not been seen to execute a program? Its file may be replaced as soon as it has ended. */
+static bool awaits_exec(const struct csink_boundary *b, uint64_t now_ns)
+{
+	for (uint32_t i = b->nr_looked_at; i < b->nr_sources; i++) {
+		const struct csink_boundary_source *source = &b->sources[i];
+
+		if (source->is_whole && !source->is_closed && !source->is_everywhere &&
+		    source->come_ns + SLOW_EXEC_NS > now_ns &&
+		    !csink_attach_images_has_program(&b->follow.images, source->pid, source->come_ns))
+			return true;
+	}
+	return false;
 }
 
 static void adopt(struct csink_boundary *b, uint32_t number, int fd, uint16_t event, uint16_t cpu)
@@ -681,6 +699,7 @@ int csink_boundary_fd(const struct csink_boundary *b)
 void csink_boundary_drain(struct csink_boundary *b)
 {
 	struct csink_attach_step step = {.bytes = STEP_BYTES};
+	uint64_t now_ns;
 
 	if (b->epoll_fd < 0)
 		return;
@@ -689,6 +708,9 @@ void csink_boundary_drain(struct csink_boundary *b)
 	while (b->is_mapped && csink_attach_follow_step(&b->follow, &step));
 	close_second_ones(b, step.before_ns);
 	forget_parents(b);
+	now_ns = csink_monotonic_ns();
+	if (b->can_look_again && awaits_exec(b, now_ns))
+		csink_rings_wake(&b->follow.counters.rings, now_ns + LOOK_AGAIN_NS);
 }
 
 /* ---- the end ---- */

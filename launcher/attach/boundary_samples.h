@@ -54,6 +54,7 @@ struct csink_boundary {
 	struct csink_boundary_file file;
 	uint64_t cpus[CSINK_BOUNDARY_MAX_CPUS / 64]; /* which processes may bind themselves to */
 	bool is_mapped;                              /* there are rings */
+	bool can_look_again;                         /* their timer is there */
 	int map_err;                                 /* why there are none */
 	int epoll_fd, listen_fd, file_fd;
 	struct csink_boundary_source *sources; /* number - 1 */
