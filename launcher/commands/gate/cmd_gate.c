@@ -204,6 +204,7 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 
 	if (*csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML) && !r->error)
 		written = write_html(csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML), &gate->series, sides);
+	r->pin = gate->series.pin;
 	r->notes = gate->series.notes;
 	r->nr_notes = gate->series.nr_notes;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++) {
@@ -446,7 +447,6 @@ static void link_parts(struct gate *gate)
 	gate->result.rules = &gate->set.rules;
 	gate->result.verdicts = &gate->verdicts;
 	gate->result.engine = gate->series.engine;
-	gate->result.pin = &gate->series.pin;
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
 		gate->result.commands[side] = gate->lines[side];
 }

@@ -142,7 +142,7 @@ void csink_gate_print_json(FILE *out, const struct csink_gate_result *r)
 	csink_json_text(&json, "engine", r->engine);
 	csink_json_real(&json, "seconds", r->seconds);
 	csink_json_number(&json, "seed", (int64_t)r->rules->seed);
-	print_pin(&json, r->pin);
+	print_pin(&json, &r->pin);
 	csink_json_real(&json, "threshold", r->rules->threshold);
 	csink_json_real(&json, "min_share", r->rules->min_share);
 	csink_json_real(&json, "alpha", r->rules->alpha);

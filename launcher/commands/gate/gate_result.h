@@ -23,8 +23,8 @@ struct csink_gate_result {
 	const char *engine; /* "" unknown */
 	double seconds;     /* that all runs took */
 	uint32_t warmup;
-	const struct csink_gate_pin *pin;
-	const char *error; /* there are no verdicts; NULL: there are */
+	struct csink_gate_pin pin; /* what was done */
+	const char *error;         /* there are no verdicts; NULL: there are */
 };
 
 /* ---- gate_words.c ---- */

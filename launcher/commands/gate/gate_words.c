@@ -228,9 +228,9 @@ static int runs_fact(const struct csink_gate_result *r, char *out, size_t size)
 {
 	char where[48] = "";
 
-	if (r->pin->how == CSINK_GATE_PIN_CPU)
-		snprintf(where, sizeof(where), ", all on CPU %d", r->pin->cpu);
-	else if (r->pin->has_drawn)
+	if (r->pin.how == CSINK_GATE_PIN_CPU)
+		snprintf(where, sizeof(where), ", all on CPU %d", r->pin.cpu);
+	else if (r->pin.has_drawn)
 		snprintf(where, sizeof(where), ", each pair on one CPU");
 	return snprintf(out, size, "runs: %u and %u%s in %.1f s%s, %u to warm up; seed %" PRIu64, r->verdicts->runs[0],
 			r->verdicts->runs[1], r->data->paired ? ", in pairs" : "", r->seconds, where, r->warmup,
