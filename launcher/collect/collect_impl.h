@@ -26,7 +26,7 @@ struct image {
 	bool is_read;        /* its samples are in the profile */
 	bool is_outside;     /* sampled from outside, where the others are of the library */
 	bool has_engine;     /* the library sampled it */
-	bool is_followed;    /* from outside: the process has an image of the library later */
+	bool becomes_inside; /* from outside: the process has an image of the library later */
 	double unsampled_ns; /* from outside: CPU time that its samples lack, as far as that is known */
 	int32_t *tids;       /* the threads that it knew */
 	uint32_t nr_tids;
@@ -146,12 +146,14 @@ int csink_collect_threads_prepare(struct collector *c);
 /** The CPU time of a thread that has ended, as the kernel counted it; 0: not known. */
 uint64_t csink_collect_thread_ns(const struct collector *c, int32_t pid, int32_t tid);
 
-/** Is what the kernel counted of a thread this image's alone? A first thread goes on through execs. */
-bool csink_collect_has_all_of(const struct image *image, int32_t tid);
+/** Is csink_collect_thread_ns() of a thread this image's alone? A first thread goes on through execs. */
+bool csink_collect_owns_thread_ns(const struct image *image, int32_t tid);
 
 /**
- * The same of an image of the library, of whose threads it did not see the end: what a thread used after its last
- * sample, or the last flush, goes to what was sampled of it, as the library adds it where it sees the end.
+ * What the CPU time of the samples of an image of the library is to be multiplied by, of those threads whose end the
+ * library did not see: what a thread used after its last sample, or the last flush, goes to what was sampled of it, as
+ * the library adds it where it sees the end.
+ * @scales  for each thread of the recording; all are 1 before the call.
  */
 void csink_collect_tail_scales(const struct collector *c, const struct image *image, const struct csink_recorded *rec,
 			       double *scales);

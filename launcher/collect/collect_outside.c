@@ -103,7 +103,7 @@ static void share_process(struct collector *c, const struct csink_collect_part *
 		if (image->is_outside)
 			continue;
 		for (uint32_t k = first; k < i; k++)
-			c->images[parts[k].image].is_followed = true;
+			c->images[parts[k].image].becomes_inside = true;
 		share(c, parts + first, i - first, from_ns, image->cpu_start_ns);
 		from_ns = image->cpu_end_ns;
 		first = i + 1;
@@ -177,9 +177,9 @@ static double missing_ns(const struct collector *c, const struct image *image, i
 {
 	double counted = (double)csink_collect_thread_ns(c, image->pid, tid);
 
-	if (csink_collect_has_all_of(image, tid) && !used->is_inside && counted > 0)
+	if (csink_collect_owns_thread_ns(image, tid) && !used->is_inside && counted > 0)
 		return used->nr_samples ? CSINK_MAX(counted - used->ns, 0.0) : CSINK_MIN(counted, sample_ns);
-	return image->is_followed ? 0 : sample_ns;
+	return image->becomes_inside ? 0 : sample_ns;
 }
 
 /*

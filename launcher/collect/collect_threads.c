@@ -42,7 +42,7 @@ uint64_t csink_collect_thread_ns(const struct collector *c, int32_t pid, int32_t
 	return found ? found->cpu_ns : 0;
 }
 
-bool csink_collect_has_all_of(const struct image *image, int32_t tid)
+bool csink_collect_owns_thread_ns(const struct image *image, int32_t tid)
 {
 	return image->is_last && (tid != image->pid || !image->former);
 }
@@ -62,7 +62,7 @@ static uint64_t process_ns(const struct collector *c, int32_t pid)
  * The kernel's events do not count while it switches from one thread to the next; CPU clocks do. Where the library sees
  * a thread end, it takes its clock. Else the process's clock has that time, of all threads together.
  */
-static double switching(const struct collector *c, const struct image *image)
+static double switching_factor(const struct collector *c, const struct image *image)
 {
 	uint64_t counted = process_ns(c, image->pid), used = image->cpu_end_ns - image->cpu_start_ns;
 
@@ -73,7 +73,7 @@ void csink_collect_tail_scales(const struct collector *c, const struct image *im
 			       double *scales)
 {
 	int event = csink_collect_time_event(c, rec);
-	double more = switching(c, image);
+	double more = switching_factor(c, image);
 
 	if (event < 0 || !c->nr_threads || image->state != CSINK_REC_LIVE || !image->has_engine)
 		return;
@@ -84,7 +84,7 @@ void csink_collect_tail_scales(const struct collector *c, const struct image *im
 		if (thread->cpu_ns && thread->cpu_ns < known) /* as without_stolen() of collect_samples.c */
 			known = thread->cpu_ns;
 		if (thread->nr_samples && !(thread->flags & (CSINK_THREAD_ENDED | CSINK_THREAD_NOT_SAMPLED)) &&
-		    csink_collect_has_all_of(image, thread->tid) && known && counted > known)
+		    csink_collect_owns_thread_ns(image, thread->tid) && known && counted > known)
 			scales[i] = more * (double)counted / (double)known;
 	}
 	/* What a program did not want to be profiled stays as long as it was. */
