@@ -4,6 +4,8 @@
  *
  * What a heap has committed stays readable: HotSpot never gives any back. So code, blobs and maps are loaded unchecked.
  * Sources: src/hotspot/share/memory/heap.cpp, code/codeBlob.hpp of JDK 11 to 25.
+ *
+ * In handlers of all threads; async-signal-safe.
  */
 #include <string.h>
 

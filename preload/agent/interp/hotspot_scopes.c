@@ -5,6 +5,8 @@
  *
  * Sources: src/hotspot/share/code/scopeDesc.cpp, debugInfo.hpp, utilities/unsigned5.hpp (code/compressedStream.hpp
  * before JDK 20).
+ *
+ * In handlers of all threads; async-signal-safe.
  */
 #include <string.h>
 

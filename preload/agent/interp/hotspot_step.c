@@ -9,6 +9,8 @@
  * Sources: src/hotspot/cpu/x86 of JDK 11 to 25: frame_x86.inline.hpp, templateInterpreterGenerator_x86.cpp
  * (generate_fixed_frame), interp_masm_x86.cpp (remove_activation), x86_64.ad, c1_MacroAssembler_x86.cpp,
  * sharedRuntime_x86_64.cpp.
+ *
+ * In handlers of all threads; async-signal-safe.
  */
 #include <pthread.h>
 #include <string.h>
@@ -57,9 +59,17 @@ static uintptr_t reg(const struct csink_made_frame *frame, int index)
 	return (uintptr_t)frame->context->gregs[index];
 }
 
+/* The register that the last three bits of an instruction's byte name. */
+static uintptr_t numbered_reg(const struct csink_made_frame *frame, uint8_t byte)
+{
+	static const uint8_t registers[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI};
+
+	return reg(frame, registers[byte & 7]);
+}
+
 /* ---- return addresses -------------------------------------------------------------------------------------------- */
 
-enum call { NO_CALL, CALL, CALL_OF_BLOB };
+enum call { NO_CALL, CALL, CALL_OF_BLOB }; /* in the order of how sure a return address is */
 
 /* What the code before a return address calls: the blob @of, or something. */
 static enum call call_before(const struct csink_hotspot_blob *in, uintptr_t ra, const struct csink_hotspot *vm,
@@ -151,6 +161,7 @@ static void go_to_caller(struct csink_made_frame *frame, const struct csink_hots
 	frame->pc = of->ra;
 }
 
+/* follow(), if the return address that it finds is as sure as @least. */
 static bool try(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
 		const struct csink_made_frame *frame, enum csink_hotspot_way way, enum call least,
 		struct csink_hotspot_leaf *leaf)
@@ -378,7 +389,13 @@ static bool leaf_of_bare(const struct csink_hotspot *vm, const struct csink_hots
  * above which the return address is moved; only from then on %r13 has the caller's stack pointer. Before that it may
  * call the virtual machine, to have the caller call the compiled method from now on.
  */
-enum adapter { ADAPTER_TOP, ADAPTER_RAX, ADAPTER_MOVED, ADAPTER_MOVED_RAX, ADAPTER_CALLS };
+enum adapter {
+	ADAPTER_TOP,       /* the return address is on top of the stack */
+	ADAPTER_RAX,       /* it is in %rax, and %r13 is not set yet */
+	ADAPTER_MOVED,     /* it is on top, with the arguments behind it; %r13 is set */
+	ADAPTER_MOVED_RAX, /* it is in %rax, and %r13 is set */
+	ADAPTER_CALLS,     /* it is where %r13 points: the virtual machine is being called */
+};
 
 /* From the instruction on that sets %r13: where the return address is at `pc`. */
 static enum adapter adapter_moves(const struct csink_hotspot_blob *blob, uintptr_t at, uintptr_t pc)
@@ -475,10 +492,8 @@ static bool leaf_of_interpreted(const struct csink_hotspot *vm, const struct csi
 static bool leaf_at_end(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
 			const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
 {
-	static const uint8_t registers[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI};
+	static const uint8_t places[] = {1, 2, 5}; /* distances from leave */
 	uint8_t code[16];
-	/* Distances from leave. */
-	static const uint8_t places[] = {1, 2, 5};
 
 	for (size_t i = 0; i < sizeof(places); i++) {
 		csink_hotspot_code(blob, frame->pc - places[i], code, sizeof(code));
@@ -490,7 +505,7 @@ static bool leaf_at_end(const struct csink_hotspot *vm, const struct csink_hotsp
 			if (!try(vm, blob, frame, HOTSPOT_NONE, CALL, leaf))
 				return false;
 		} else {
-			leaf->ra = reg(frame, registers[code[1] & 7]);
+			leaf->ra = numbered_reg(frame, code[1]);
 			leaf->fp = frame->fp;
 		}
 		leaf->way = HOTSPOT_POPPED;
@@ -546,7 +561,6 @@ static bool leaf_of_interpreter(const struct csink_hotspot *vm, const struct csi
 static bool leaf_at_jump(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
 			 const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
 {
-	static const uint8_t targets[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI};
 	bool is_first = frame->pc == blob->code && is_code(blob, frame->pc, "\x52", 1);
 	struct csink_hotspot_blob to;
 	uint8_t code[3];
@@ -560,7 +574,7 @@ static bool leaf_at_jump(const struct csink_hotspot *vm, const struct csink_hots
 		.way = HOTSPOT_POPPED, .cfa = frame->sp, .fp = frame->fp, .ra = reg(frame, REG_RDX)};
 	if (return_to(vm, leaf->ra, 0) != NO_CALL)
 		return true;
-	target = is_first ? 0 : code[0] == 0x41 ? reg(frame, REG_R8) : reg(frame, targets[code[1] & 7]);
+	target = is_first ? 0 : code[0] == 0x41 ? reg(frame, REG_R8) : numbered_reg(frame, code[1]);
 	leaf->ra = target;
 	return csink_hotspot_blob(vm, target, &to) && to.kind == HOTSPOT_COMPILED;
 }

@@ -13,6 +13,8 @@ enum {
 };
 
 /* As GDB's manual has them. */
+#define CSINK_JIT_DESCRIPTOR "__jit_debug_descriptor"
+
 struct csink_gdb_entry {
 	uintptr_t next, prev, file;
 	uint64_t bytes;

@@ -92,12 +92,12 @@ void csink_jit_load(const struct csink_module *module, const struct csink_elf_vi
 {
 	uint32_t none = CSINK_JIT_NO_LIST;
 	uint64_t bytes;
-	uintptr_t at = csink_elf_look(view, "__jit_debug_descriptor", STT_OBJECT, &bytes);
+	uintptr_t at = csink_elf_look(view, CSINK_JIT_DESCRIPTOR, STT_OBJECT, &bytes);
 
 	if (at && bytes >= sizeof(struct csink_gdb_descriptor))
 		csink_jit_list_add(at, module->link_map);
 	/* This one may have it, or does not export it. */
-	atomic_compare_exchange_strong(&csink_jit_met, &none, 0);
+	atomic_compare_exchange_strong(&csink_jit_met, &none, CSINK_JIT_NOTHING);
 }
 
 void csink_jit_unload(const struct csink_module *module)

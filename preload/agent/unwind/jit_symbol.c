@@ -30,7 +30,7 @@ enum {
 	MAX_SECTIONS = PIECE / sizeof(Elf64_Shdr),
 };
 
-static const char name[] = "__jit_debug_descriptor";
+static const char name[] = CSINK_JIT_DESCRIPTOR;
 
 _Atomic uint32_t csink_jit_files_due;
 
