@@ -1,4 +1,4 @@
-/* Copies perf_event_attr between sizes: see attr_size.h. */
+/* Copies perf_event_attr between sizes: see attr_size.h. Any thread; async-signal-safe. */
 #include "preload/core/attr_size.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* See elf_symbol.h. Source: the System V ABI, and for DT_GNU_HASH the linkers that make it. */
+/* See elf_symbol.h. Source: the System V ABI, and for DT_GNU_HASH the linkers that make it. Any thread;
+ * async-signal-safe. */
 #include "preload/core/elf_symbol.h"
 
 #include <elf.h>

@@ -1,4 +1,4 @@
-/* Inlined calls in Go's table: see go_table.h. */
+/* Inlined calls in Go's table: see go_table.h. Any thread; async-signal-safe. */
 #include "preload/core/go_table.h"
 
 #include "include/internal/base.h"

@@ -1,4 +1,4 @@
-/* How frames of Go's functions are left, by name and flag: see go_table.h. */
+/* How frames of Go's functions are left, by name and flag: see go_table.h. Any thread; async-signal-safe. */
 #include "preload/core/go_table.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The header of Go's table, functions by address, and values by address: see go_table.h. */
+/* The header of Go's table, functions by address, and values by address: see go_table.h. Any thread; async-signal-safe.
+ */
 #include "preload/core/go_table.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* See jit_image.h. Source: GDB's manual, chapter "JIT Compilation Interface"; the System V ABI. */
+/* See jit_image.h. Source: GDB's manual, chapter "JIT Compilation Interface"; the System V ABI. Any thread;
+ * async-signal-safe. */
 #include "preload/core/jit_image.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* See libc_version.h. Source: the symbol versioning sections of the Linux Standard Base; elf(5). */
+/* See libc_version.h. Source: the symbol versioning sections of the Linux Standard Base; elf(5). Any thread, in a vfork
+ * child too; not in handlers. */
 #include "preload/core/libc_version.h"
 
 #include <elf.h>

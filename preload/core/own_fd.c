@@ -1,4 +1,4 @@
-/* File descriptors that are still ours: see own_fd.h. */
+/* File descriptors that are still ours: see own_fd.h. Any thread; not async-signal-safe. */
 #include "preload/core/own_fd.h"
 
 #include <errno.h>

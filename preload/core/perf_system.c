@@ -1,6 +1,6 @@
 /*
  * perf_event_open(2) itself, what the system lets this process do with it, and the explanations that need no look at
- * the attributes: see perf_system.h.
+ * the attributes: see perf_system.h. Any thread; not async-signal-safe: it formats text.
  */
 #include "preload/core/perf_system.h"
 

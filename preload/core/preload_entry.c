@@ -1,4 +1,4 @@
-/* See preload_entry.h. */
+/* See preload_entry.h. Any thread, in a vfork child too; async-signal-safe. */
 #include "preload/core/preload_entry.h"
 
 #include <string.h>

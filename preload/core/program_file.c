@@ -1,4 +1,5 @@
-/* What a program file is: see program_file.h. Source: execve(2), elf(5), ld.so(8) on secure execution. */
+/* What a program file is: see program_file.h. Source: execve(2), elf(5), ld.so(8) on secure execution. Any thread, in a
+ * vfork child too; not in handlers. */
 #include "preload/core/program_file.h"
 
 #include <elf.h>

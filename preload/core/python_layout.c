@@ -1,4 +1,4 @@
-/* See python_layout.h. */
+/* See python_layout.h. Any thread; async-signal-safe. */
 #include "preload/core/python_layout.h"
 
 #include <elf.h>

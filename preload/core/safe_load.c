@@ -3,7 +3,7 @@
  *
  * rt_sigprocmask(2) first copies the new set from user memory (EFAULT when it cannot) and only then looks at `how`
  * (EINVAL for one that does not exist), so that an impossible `how` makes it a probe that changes nothing. It opens
- * nothing, takes no fd, and every seccomp filter that lets libc live allows it.
+ * nothing, takes no fd, and every seccomp filter that lets libc live allows it. Any thread; async-signal-safe.
  */
 #include "preload/core/safe_load.h"
 

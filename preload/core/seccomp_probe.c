@@ -1,4 +1,5 @@
-/* For which of the agent's calls an earlier filter kills: see seccomp_probe.h. Source: seccomp(2), clone(2). */
+/* For which of the agent's calls an earlier filter kills: see seccomp_probe.h. Source: seccomp(2), clone(2). In the
+ * constructor, or at the launcher's start; not async-signal-safe. */
 #include "preload/core/seccomp_probe.h"
 
 #include <errno.h>

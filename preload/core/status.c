@@ -1,4 +1,4 @@
-/* Lines of /proc/PID/status: see status.h. Source: proc_pid_status(5). */
+/* Lines of /proc/PID/status: see status.h. Source: proc_pid_status(5). Any thread; async-signal-safe. */
 #include "preload/core/status.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Characters of foreign text: see text_char.h. */
+/* Characters of foreign text: see text_char.h. Any thread; async-signal-safe. */
 #include "include/internal/text_char.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /*
  * Calls by which a process gives up its rights. Its own recording is mapped already; what it forks and starts
  * afterwards cannot enter the run directory, and gets one beside it (run_dir.h). The process that makes the profile
- * without a launcher hands its run over (handover.h), if it gives its rights up for good.
+ * without a launcher hands its run over (handover.h), if it gives its rights up for good. Any thread of the program, in
+ * its own call; not in our handlers.
  */
 #include <sys/types.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /*
  * Calls by which a program closes or takes over numbers of file descriptors: signs that it may hit those of ours that
- * are open for a moment (preload/agent/sampler/fd_guard.h). Each is the program's own call, as it is.
+ * are open for a moment (preload/agent/sampler/fd_guard.h). Each is the program's own call, as it is. Any thread of the
+ * program, in its own call, also in its signal handlers; what is added to the calls is async-signal-safe.
  */
 #include <errno.h>
 #include <unistd.h>

@@ -2,7 +2,8 @@
  * AddressSanitizer's runtime as a shared library (gcc's default) refuses to start where another library comes before
  * it, as a preloaded one does. The check is there because its own functions might not be found; we define none of
  * those, and our interposed calls call the next definition, which is the runtime's. It asks the program for options by
- * this name, and the first definition that the loader finds is ours, unless the program itself has one.
+ * this name, and the first definition that the loader finds is ours, unless the program itself has one. The runtime
+ * calls it at the program's start, on the main thread, before any constructor.
  */
 #include <dlfcn.h>
 #include <stddef.h>

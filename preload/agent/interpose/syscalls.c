@@ -3,7 +3,8 @@
  * find a sample pending, a forked child needs a recording, a seccomp filter may forbid what we do.
  *
  * All other numbers go on to libc with registers and stack as they were, since a child that shares our memory (vfork,
- * or a clone onto another stack) returns from here a second time.
+ * or a clone onto another stack) returns from here a second time. Any thread of the program, in its own call; not in
+ * our handlers.
  */
 #include "preload/agent/interpose/syscalls.h"
 

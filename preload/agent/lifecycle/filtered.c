@@ -1,5 +1,6 @@
 /* Filters that were there before us: see filtered.h. What they do to our calls is found by
- * preload/core/seccomp_probe.c. */
+ * preload/core/seccomp_probe.c. In the constructor, and before an exec on the thread that calls it; not in our
+ * handlers. */
 #include "preload/agent/lifecycle/filtered.h"
 
 #include <stdio.h>

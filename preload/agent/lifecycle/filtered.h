@@ -17,7 +17,7 @@ struct csink_status;
  * May anything be done here? Sets csink_deadly_calls and csink_calls_off by what is found. Comes before any call of
  * ours in a process but csink_status_read: until then only what any program's loader calls is known to be let through.
  * @status  the calling process's own; NULL: it could not be read.
- * @why     set to the reason, "" where all is well; also also where something else than all was given up.
+ * @why     set to the reason, "" where all is well; also where something else than all was given up.
  * Context: init.
  */
 bool csink_filtered_may_begin(const struct csink_status *status, const char **why);

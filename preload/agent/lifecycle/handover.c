@@ -1,4 +1,5 @@
-/* Moves a run to the user that a process becomes: see handover.h. */
+/* Moves a run to the user that a process becomes: see handover.h. On the thread that changes the credentials; not in
+ * our handlers. */
 #include "preload/agent/lifecycle/handover.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* See own_run.h. */
+/* See own_run.h. In the constructor, a forked child, or at the process's end; not in our handlers. */
 #include "preload/agent/lifecycle/own_run.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* A program that is about to be started: see started.h. */
+/* A program that is about to be started: see started.h. On the thread that starts it, in a vfork child too; not in our
+ * handlers. */
 #include "preload/agent/lifecycle/started.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* See phases.h. */
+/* See phases.h. Names: the thread that calls, not in our handlers; csink_phase_now() in handlers, too. */
 #include "preload/agent/sampler/phases.h"
 
 #include <stdatomic.h>

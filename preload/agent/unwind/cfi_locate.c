@@ -1,6 +1,6 @@
 /*
  * From an address of this process to the tables of its object: loader, program headers. Apart from cfi_find.c, which
- * also reads the tables of other processes' objects (launcher/attach).
+ * also reads the tables of other processes' objects (launcher/attach). Any thread; async-signal-safe.
  */
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,4 +1,5 @@
-/* Compiling rules into rows, and the cache of rows; see cfi_row.h. */
+/* Compiling rules into rows, and the cache of rows; see cfi_row.h. In handlers of all threads; async-signal-safe, but
+ * for what is called init. */
 #include "preload/agent/unwind/cfi_row.h"
 #include "preload/agent/unwind/code.h"
 #include "preload/agent/unwind/go_frames.h"

@@ -1,4 +1,5 @@
-/* One frame by all rules of its address, with every register that can be known. Slow (no rows), and rarely needed. */
+/* One frame by all rules of its address, with every register that can be known. Slow (no rows), and rarely needed. Any
+ * thread; async-signal-safe. */
 #include "preload/core/cfi/cfi.h"
 
 struct frame {

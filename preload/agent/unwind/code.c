@@ -1,4 +1,4 @@
-/* Code recognised by its bytes; see code.h. */
+/* Code recognised by its bytes; see code.h. Any thread; async-signal-safe. */
 #include "preload/agent/unwind/code.h"
 
 #include <stddef.h>

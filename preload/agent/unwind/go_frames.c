@@ -1,4 +1,5 @@
-/* Rows of Go's functions, and steps over those that go from stack to stack: see go_frames.h. */
+/* Rows of Go's functions, and steps over those that go from stack to stack: see go_frames.h. In handlers of all
+ * threads; async-signal-safe, but for what is called init. */
 #include "preload/agent/unwind/go_frames.h"
 
 #include <string.h>

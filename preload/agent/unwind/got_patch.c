@@ -1,4 +1,5 @@
-/* Rewriting the global offset table of one library; see got_patch.h. */
+/* Rewriting the global offset table of one library; see got_patch.h. In the constructor, or on one thread at a time;
+ * not in handlers. */
 #include "preload/agent/unwind/got_patch.h"
 
 #include <elf.h>

@@ -1,7 +1,8 @@
 /*
  * Unwind tables of registered code: the compiler's own .eh_frame, in which addresses are final, is copied, and its
  * entries are listed by address in a table such as linkers make (.eh_frame_hdr). The walker then reads the copy as it
- * reads an object's tables: at addresses that differ from the program's by the same distance.
+ * reads an object's tables: at addresses that differ from the program's by the same distance. In the handler of the one
+ * thread that looks at the lists; async-signal-safe.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
  * Frames of code without unwind tables: assembly, or code of a just-in-time compiler. They are guessed from the bytes
- * of the code (code.h) and the frame pointer.
+ * of the code (code.h) and the frame pointer. In handlers of all threads; async-signal-safe.
  */
 #include "preload/agent/unwind/code.h"
 #include "preload/agent/unwind/jit_objects.h"

@@ -4,6 +4,8 @@
  * - PLT stubs: rsp + 8 + ((rip & 15) >= 11) * 8, which is rsp + a constant, as rip is known
  * - realigned stacks: *(rbp - 8)
  * - OpenSSL's assembly: *(rsp + n) + 8
+ *
+ * Any thread; async-signal-safe.
  */
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/cfi/cfi_op.h"

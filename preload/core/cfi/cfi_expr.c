@@ -1,4 +1,4 @@
-/* DWARF expressions in frame rules, evaluated with registers and memory. */
+/* DWARF expressions in frame rules, evaluated with registers and memory. Any thread; async-signal-safe. */
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/cfi/cfi_op.h"
 

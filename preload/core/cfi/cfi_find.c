@@ -1,4 +1,5 @@
-/* From tables and an address to its frame description entry: .eh_frame_hdr's sorted table, FDE, CIE. */
+/* From tables and an address to its frame description entry: .eh_frame_hdr's sorted table, FDE, CIE. Any thread;
+ * async-signal-safe. */
 #include "preload/core/cfi/cfi.h"
 
 #include <string.h>

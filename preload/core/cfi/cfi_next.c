@@ -1,4 +1,4 @@
-/* From one entry of .eh_frame to the next, for those that read all of them. */
+/* From one entry of .eh_frame to the next, for those that read all of them. Any thread; async-signal-safe. */
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/cfi/cfi_read.h"
 

@@ -1,4 +1,4 @@
-/* Operations that both evaluators of DWARF expressions share; see cfi_op.h. */
+/* Operations that both evaluators of DWARF expressions share; see cfi_op.h. Any thread; async-signal-safe. */
 #include "preload/core/cfi/cfi_op.h"
 
 /* Returns true, for those that call it: they know the operation. */

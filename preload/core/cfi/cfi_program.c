@@ -1,4 +1,5 @@
-/* The instructions of call frame information: from an entry and an address to the rules that hold there. */
+/* The instructions of call frame information: from an entry and an address to the rules that hold there. Any thread;
+ * async-signal-safe. */
 #include "preload/core/cfi/cfi.h"
 
 #include <string.h>

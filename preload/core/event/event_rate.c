@@ -4,7 +4,7 @@
  * under another name, or happen twice in a run. At a period that leaves the program no time, it can be too late to
  * learn that: some machines take overflows one after another and nothing else. So an event that is to be sampled often
  * counts for some microseconds first. One that is rare then and comes often later is left to
- * preload/agent/sampler/stuck.h.
+ * preload/agent/sampler/stuck.h. Any thread; not async-signal-safe.
  */
 #include <string.h>
 #include <sys/ioctl.h>
