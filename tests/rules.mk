@@ -427,8 +427,8 @@ fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## fe
 
 # Hostile objects, which others have mapped.
 FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c $(addprefix launcher/base/,proc.c regular.c roots.c) $(addprefix preload/core/,sysfs.c task_stat.c) \
-	$(addprefix launcher/attach/,code_paths.c eh_index.c go_object.c interpreters.c object_code.c object_file.c objects.c \
-		python_states.c remote.c walk_code.c walk_copied.c walk_go.c walk_libunwind.c x86_decode.c) $(FUZZ_SRCS_go_table) launcher/symbols/eh_frame_32.c \
+	$(addprefix launcher/attach/,code_bytes.c code_paths.c eh_index.c go_object.c interpreters.c object_code.c object_file.c \
+		objects.c python_states.c remote.c walk_code.c walk_copied.c walk_go.c walk_libunwind.c x86_decode.c) $(FUZZ_SRCS_go_table) launcher/symbols/eh_frame_32.c \
 	$(filter-out tests/%,$(FUZZ_SRCS))
 $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h $(B)/libtested.a
 	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS) $(shell $(PKG_CONFIG) --libs libunwind-generic))

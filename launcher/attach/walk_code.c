@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/attach/code_bytes.h"
 #include "launcher/attach/code_paths.h"
 #include "launcher/attach/object_code.h"
 

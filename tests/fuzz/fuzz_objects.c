@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "launcher/attach/code_bytes.h"
 #include "launcher/attach/code_paths.h"
 #include "launcher/attach/objects.h"
 #include "launcher/attach/walk_libunwind.h"
