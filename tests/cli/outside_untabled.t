@@ -45,7 +45,8 @@ if have musl-gcc && musl-gcc -O2 -static -s -fno-asynchronous-unwind-tables -o s
 	unlike "$(countersink report s.pb.gz 2>&1)" 'lost +.*stacks' "a stripped program without tables: no stack is lost"
 fi
 cp stripped goes
-countersink attach -F 2000 -o g.pb.gz -- sh -c './goes 0.3 & sleep 0.05; rm goes; wait' 2>err
+countersink attach -F 2000 -o g.pb.gz -- sh -c './goes 0.5 & while kill -0 $! 2>/dev/null && ! grep -q goes /proc/$!/comm; do :; done
+	rm goes; wait' 2>err
 is $? 0 "a program that is deleted while it runs is sampled"
 
 # ---- names of stripped 32-bit programs are those of where their functions begin

@@ -87,15 +87,14 @@ covered "a process that outlives the command"
 like "$(cat err)" 'ms sys \+ [0-9.]+ m?s of processes that were not waited for' "a process that outlives the command has its part of the time"
 : >hold
 # Its parent ends before it does, and it before the command: no process of the run waits for it.
-rm -f up
-mkfifo up
-countersink -o b.pb.gz -- sh -c '(("$0" 200 >burned; echo up >up) &); read -r line <up; sleep 0.2' "$TARGETS/burn" 2>err
+countersink -o b.pb.gz -- sh -c '(sh -c "echo \$\$ >up; exec \"\$0\" 200" "$0" >burned &); read -r pid <up
+	while grep -qs "^State:[[:space:]]*[^XZ]" "/proc/$pid/status"; do sleep 0.02; done' "$TARGETS/burn" 2>err
 covered "an orphan that ends before the command"
 like "$(cat err)" 'of processes that were not waited for' "an orphan that ends before the command has its part of the time"
 # It ends by itself, as the end of the command's pipe is what it waits for.
 rm -f up
 mkfifo up
-countersink -o b.pb.gz -- sh -c '(exec 3>&-; read -r line <up; "$0" 20 >burned) & exec 3>up; sleep 0.05' "$TARGETS/burn" 2>err
+countersink -o b.pb.gz -- sh -c '(exec 3>&-; read -r line <up; "$0" 20 >burned) & exec 3>up' "$TARGETS/burn" 2>err
 unlike "$(cat err)" 'still runs' "a process that ends with the command does not count as running"
 covered "a process that ends with the command"
 
