@@ -119,11 +119,8 @@ static int64_t read_text(int fd, uint64_t max_bytes, char **text)
 	if (!file)
 		return -ENOMEM;
 	do {
-		char *more = realloc(*text, room *= 2);
-
-		if (!more)
+		if (csink_grow((void **)text, room *= 2, 1))
 			return -ENOMEM;
-		*text = more;
 		got = fread(*text + nr, 1, room - nr, file);
 		nr += got;
 	} while (nr == room);

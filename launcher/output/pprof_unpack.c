@@ -35,16 +35,14 @@ static int unpack(const void *buf, size_t len, unsigned char **out, size_t *out_
 	size_t max = CSINK_MIN(CSINK_MAX(len * MAX_RATIO, MAX_SMALL_BYTES), MAX_BYTES);
 	size_t size = CSINK_MIN(CSINK_MAX(len * 4, 65536), max + 1), used = 0;
 	z_stream z = {.next_in = (unsigned char *)buf, .avail_in = len};
-	unsigned char *bytes = malloc(size), *grown;
+	unsigned char *bytes = malloc(size);
 	int state = bytes ? inflateInit2(&z, 15 + 16) : Z_MEM_ERROR;
 
 	while (state == Z_OK) {
 		if (used == size) {
 			size = CSINK_MIN(size * 2, max + 1);
-			grown = used > max ? NULL : realloc(bytes, size);
-			if (!grown)
+			if (used > max || csink_grow((void **)&bytes, size, 1))
 				break;
-			bytes = grown;
 		}
 		z.next_out = bytes + used;
 		z.avail_out = size - used;

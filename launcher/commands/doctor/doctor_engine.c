@@ -11,6 +11,7 @@
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "launcher/base/message.h"
 #include "launcher/commands/doctor/doctor.h"
 
 /* Open a sampling event with a one-page ring, never enabled, as the engine does in each thread. 0 or a fault in why. */
@@ -70,7 +71,7 @@ static int try_outside(const struct csink_doctor *doctor, bool has_read)
 
 void csink_doctor_check_outside(struct csink_doctor *doctor)
 {
-	char why[200];
+	char why[CSINK_WHY_BYTES];
 	int err = doctor->refused ? -EACCES : try_outside(doctor, true);
 
 	if (doctor->refused)
