@@ -27,7 +27,7 @@ struct csink_option {
 /* The row of a table: used with the X-macros that list options. */
 #define CSINK_OPTION_ROW(id, sh, arg, def, flags, help) {#id, sh, arg, def, flags, help},
 
-#define CSINK_MAX_OPTIONS 32
+#define CSINK_MAX_OPTIONS 48
 
 /* A table: `CSINK_OPTION_TABLE(name, LIST);`, where LIST is its X-macro. */
 #define CSINK_OPTION_TABLE(name, LIST)                                                                                 \

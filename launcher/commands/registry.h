@@ -41,6 +41,7 @@ struct csink_command {
 	X(diff)                                                                                                        \
 	X(merge)                                                                                                       \
 	X(gate)                                                                                                        \
+	X(history)                                                                                                     \
 	X(events)                                                                                                      \
 	X(doctor)                                                                                                      \
 	X(reserve)                                                                                                     \

@@ -9,6 +9,7 @@ TMPDIR=$TMP/spare XDG_RUNTIME_DIR=$TMP/runtime
 export TMPDIR XDG_RUNTIME_DIR
 countersink -q -o a.pb.gz -- "$TARGETS/burn" 50 >/dev/null || exit 1
 cp a.pb.gz b.pb.gz
+echo '{"v":1,"commit":"c","anchor":"a","cases":{"x":{"figures":{"cpu":[1.5,1,2,3,"count"]}}}}' >history.jsonl
 : >lock
 last='(make room, or )?choose another output file'
 
@@ -52,6 +53,8 @@ done <<-ROWS
 	1 gate --help
 	1 gate -q --runs 2 --warmup 0 --vs true -- true
 	1 gate -q --runs 2 --warmup 0 --tap tap --json - --vs true -- true
+	1 history --help
+	1 history history.jsonl
 	1 events
 	1 events -j page-faults
 	1 reserve --status --lock-file=lock

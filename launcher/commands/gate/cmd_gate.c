@@ -18,6 +18,7 @@
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/path.h"
+#include "launcher/commands/gate/gate_history.h"
 #include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_result.h"
 #include "launcher/commands/gate/gate_settings.h"
@@ -43,6 +44,7 @@ struct gate {
 	struct csink_gate_baseline baseline;
 	struct csink_gate_verdicts verdicts;
 	struct csink_gate_result result;
+	struct csink_gate_history history;
 	char lines[CSINK_GATE_NR_SIDES][MAX_LINE];
 };
 
@@ -139,6 +141,7 @@ static bool can_report(const struct gate *gate)
 		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_MARKDOWN), ""},
 		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML), ""},
 		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT), ""},
+		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HISTORY), ""},
 		{gate->set.update ? csink_gate_option_text(&gate->set, CSINK_GATE_OPT_BASELINE) : "",
 		 "option --baseline: "},
 		{summary_file() ? summary_file() : "", "GITHUB_STEP_SUMMARY in the environment: "},
@@ -183,6 +186,28 @@ static bool write_verdict(struct gate *gate, bool written)
 	return write_file(csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT), 0, csink_gate_print_verdict, &r);
 }
 
+/* After the verdict, which no history changes. */
+static bool append_history(struct gate *gate)
+{
+	char command[MAX_LINE], headline[1024], kept[1100];
+	struct csink_gate_case one = {csink_gate_history_command(gate->set.argv, command, sizeof(command)), NULL,
+				      &gate->result};
+	bool fresh;
+	int err;
+
+	if (!*gate->history.path || gate->result.error)
+		return true;
+	err = csink_gate_history_append(&gate->history, &one, 1, &fresh);
+	if (err) {
+		csink_gate_headline(&gate->result, headline, sizeof(headline));
+		snprintf(kept, sizeof(kept), "no line was appended; the verdict: %s", headline);
+		csink_say_unwritten(gate->history.path, -err, kept);
+	} else if (!fresh) {
+		csink_say("%s: no line was appended, since no runs were made", gate->history.path);
+	}
+	return !err;
+}
+
 /* Write the result in all its formats. An output that cannot be written is reported on stderr, together with the
  * verdict. Returns what to exit with. @sides  of the differential flame graph; those without a profile give none. */
 static int write_result(struct gate *gate, const struct csink_html_side *sides)
@@ -220,7 +245,7 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 	}
 	written &= write_verdict(gate, written);
 	if (written)
-		return csink_gate_status(r);
+		return append_history(gate) ? csink_gate_status(r) : CSINK_EXIT_FAILED;
 	/* What the runs have shown is not lost with a file. */
 	if (!r->error) {
 		csink_gate_headline(r, headline, sizeof(headline));
@@ -471,6 +496,23 @@ static void take_settings(struct gate *gate)
 	name_programs(gate);
 }
 
+/* Whose line it will be in the history. A name that git does not know is the commit's own. */
+static int find_commit(struct gate *gate)
+{
+	const char *name = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_COMMIT);
+	struct csink_git_commit *commit = &gate->history.commit;
+
+	if (!csink_git_commit_find(name, commit))
+		return 0;
+	if (gate->set.options->values[CSINK_GATE_OPT_COMMIT].source == CSINK_FROM_DEFAULT)
+		return csink_fail(-ENOENT, "option --history: git knows no commit of this directory: name it with "
+					   "--commit");
+	if (strlen(name) >= sizeof(commit->id))
+		return csink_fail(-EINVAL, "option --commit: '%.64s' is too long", name);
+	strcpy(commit->id, name);
+	return 0;
+}
+
 static int gate_run(struct gate *gate)
 {
 	int status;
@@ -482,7 +524,11 @@ static int gate_run(struct gate *gate)
 		return CSINK_EXIT_USAGE;
 	}
 	take_settings(gate);
-	if (!can_report(gate) || (!gate->data.paired && open_baseline(gate)))
+	gate->history.path = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HISTORY);
+	gate->history.anchor = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_ANCHOR);
+	if (*gate->history.path && find_commit(gate))
+		status = CSINK_EXIT_USAGE;
+	else if (!can_report(gate) || (!gate->data.paired && open_baseline(gate)))
 		status = CSINK_EXIT_FAILED;
 	else if (say_if_same(gate))
 		status = report_result(gate);

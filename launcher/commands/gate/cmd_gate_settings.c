@@ -97,6 +97,21 @@ static int resolve_numbers(struct csink_gate_settings *s)
 	return 0;
 }
 
+/* Of a history, all ratios are of pairs of runs, and to one anchor: nothing else can be compared between machines. */
+static int resolve_history(const struct csink_gate_settings *s)
+{
+	bool history = *csink_gate_option_text(s, CSINK_GATE_OPT_HISTORY);
+	bool anchor = *csink_gate_option_text(s, CSINK_GATE_OPT_ANCHOR);
+
+	if (history && !*csink_gate_option_text(s, CSINK_GATE_OPT_VS))
+		return csink_fail(-EINVAL, "option --history: it records ratios of pairs of runs, which --vs makes");
+	if (history != anchor)
+		return csink_fail(-EINVAL, history ? "option --history: name the commit of --vs with --anchor, since "
+						     "only ratios to the same one can be compared"
+						   : "option --anchor: it is for --history=FILE, which is not given");
+	return 0;
+}
+
 /* One of --vs, --baseline and --self-check says what to compare with. */
 static int resolve_sides(struct csink_gate_settings *s)
 {
@@ -152,7 +167,7 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 	struct csink_program valgrind;
 	char why[CSINK_WHY_BYTES];
 
-	if (resolve_numbers(s) || resolve_sides(s))
+	if (resolve_numbers(s) || resolve_sides(s) || resolve_history(s))
 		return -EINVAL;
 	plan->prepare = *csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)
 				? (char *)csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)

@@ -40,6 +40,10 @@
 	X(HTML, 0, "FILE", "", CSINK_OPT_NO_ENV, "also write a page with a differential flame graph to FILE")          \
 	X(VERDICT, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                    \
 	  "also write the verdict to FILE: ok, regressed, inconclusive or error, and a line of JSON")                  \
+	X(HISTORY, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                    \
+	  "also append a line with the ratios to FILE, for countersink history")                                       \
+	X(ANCHOR, 0, "NAME", "", CSINK_OPT_NO_ENV, "the commit or tag of --vs, which the ratios of --history are to")  \
+	X(COMMIT, 0, "NAME", "HEAD", CSINK_OPT_NO_ENV, "the commit of the command, for --history, as git names it")    \
 	X(GITHUB, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                       \
 	  "print GitHub Actions annotations on standard error (default in GitHub Actions)")                            \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "do not show progress")

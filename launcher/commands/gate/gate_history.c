@@ -1,0 +1,235 @@
+/*
+ * Appending to a history: see gate_history.h. A line is made in memory and written by one write(2) to a descriptor with
+ * O_APPEND. One that does not fit on the disk is taken back; what a killed process left without a newline is closed by
+ * one, so that it damages no other line.
+ */
+#include "launcher/commands/gate/gate_history.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "launcher/base/json.h"
+#include "launcher/base/outfile.h"
+#include "launcher/base/path.h"
+#include "launcher/base/regular.h"
+#include "launcher/gate/fingerprint.h"
+#include "launcher/gate/gate_command.h"
+
+#define MAX_FUNCTIONS 64 /* of a case, those with the largest shares */
+
+static void put_text(FILE *out, const char *before, const char *text)
+{
+	fputs(before, out);
+	if (text && *text)
+		csink_json_quote(out, text, false);
+	else
+		fputs("null", out);
+}
+
+static void put_real(FILE *out, const char *before, double value)
+{
+	fputs(before, out);
+	if (isfinite(value))
+		fprintf(out, "%.5g", value);
+	else
+		fputs("null", out);
+}
+
+/* What jobs on different machines, and people, read alike: UTC. */
+static void put_time(FILE *out, const char *before, time_t when)
+{
+	char text[32] = "";
+	struct tm utc;
+
+	if (when > 0 && gmtime_r(&when, &utc))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	put_text(out, before, text);
+}
+
+static void put_machine(FILE *out)
+{
+	CSINK_AUTO_FREE char *cpu = csink_gate_cpu_name("/proc/cpuinfo");
+	struct utsname name;
+
+	put_text(out, ",\"machine\":{\"cpu\":", cpu);
+	fprintf(out, ",\"cpus\":%ld", sysconf(_SC_NPROCESSORS_ONLN));
+	put_text(out, ",\"kernel\":", uname(&name) ? NULL : name.release);
+	putc('}', out);
+}
+
+/* ---- a case ---- */
+
+/* Of an interpreted function without its line, which moves when lines above it are added. */
+static void function_name(const struct csink_gate_result *r, const struct csink_gate_row *row, char *out, size_t size)
+{
+	const struct csink_gate_function *function = &r->data->functions.all[row->function];
+
+	csink_gate_row_name(r, row, out, size);
+	if (function->is_interpreted && function->line > 0)
+		*strrchr(out, ':') = '\0';
+}
+
+static bool has_ratio(const struct csink_gate_row *row)
+{
+	return isfinite(row->ratio) && row->ratio > 0;
+}
+
+static void put_row(FILE *out, const struct csink_gate_row *row, double last)
+{
+	put_real(out, ":[", row->ratio);
+	put_real(out, ",", row->interval.low);
+	put_real(out, ",", row->interval.high);
+	put_real(out, ",", last);
+}
+
+static void put_figures(FILE *out, const struct csink_gate_result *r)
+{
+	const char *before = "{\"figures\":{";
+
+	for (uint32_t i = 0; i < r->verdicts->nr_metric_rows; i++) {
+		const struct csink_gate_row *row = &r->verdicts->rows[i];
+
+		if (!has_ratio(row))
+			continue;
+		put_text(out, before, r->data->metrics[row->metric].name);
+		put_row(out, row, row->means[CSINK_GATE_NEW]);
+		put_text(out, ",", csink_gate_row_unit(r, row));
+		putc(']', out);
+		before = ",";
+	}
+}
+
+static void put_functions(FILE *out, const struct csink_gate_result *r)
+{
+	const char *before = "},\"functions\":{";
+	uint32_t nr = 0;
+	char name[1024];
+
+	for (uint32_t i = r->verdicts->nr_metric_rows; i < r->verdicts->nr_rows && nr < MAX_FUNCTIONS; i++) {
+		const struct csink_gate_row *row = &r->verdicts->rows[i];
+
+		if (!has_ratio(row) || row->function < 0)
+			continue;
+		function_name(r, row, name, sizeof(name));
+		put_text(out, before, name);
+		put_row(out, row, row->shares[CSINK_GATE_NEW]);
+		putc(']', out);
+		before = ",";
+		nr++;
+	}
+	fputs(nr ? "}" : "},\"functions\":{}", out);
+}
+
+static bool has_figures(const struct csink_gate_result *r)
+{
+	for (uint32_t i = 0; !r->error && i < r->verdicts->nr_metric_rows; i++) {
+		if (has_ratio(&r->verdicts->rows[i]))
+			return true;
+	}
+	return false;
+}
+
+static void put_case(FILE *out, const struct csink_gate_case *one)
+{
+	const struct csink_gate_result *r = one->result;
+
+	put_text(out, "", one->name);
+	putc(':', out);
+	put_figures(out, r);
+	put_functions(out, r);
+	fprintf(out, ",\"pairs\":%u", r->verdicts->runs[CSINK_GATE_NEW]);
+	put_text(out, ",\"event\":", r->event);
+	if (one->command)
+		put_text(out, ",\"command\":", one->command);
+	putc('}', out);
+}
+
+/* ---- the line ---- */
+
+static void put_line(FILE *out, const struct csink_gate_history *history, const struct csink_gate_case *cases,
+		     uint32_t nr_cases)
+{
+	const char *before = ",\"cases\":{";
+
+	put_text(out, "{\"v\":1,\"commit\":", history->commit.id);
+	put_text(out, ",\"parent\":", history->commit.parent);
+	put_time(out, ",\"committed\":", (time_t)history->commit.committed_s);
+	put_time(out, ",\"time\":", time(NULL));
+	put_text(out, ",\"anchor\":", history->anchor);
+	put_machine(out);
+	for (uint32_t i = 0; i < nr_cases; i++) {
+		if (!has_figures(cases[i].result))
+			continue;
+		fputs(before, out);
+		put_case(out, &cases[i]);
+		before = ",";
+	}
+	fputs("}}\n", out);
+}
+
+/* Whether the last line of a file has no end. Of a pipe or a device it is not known. */
+static bool is_open_ended(const char *path)
+{
+	CSINK_AUTO_CLOSE int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
+	struct stat st;
+	char last = '\n';
+
+	return fd >= 0 && !fstat(fd, &st) && st.st_size > 0 && pread(fd, &last, 1, st.st_size - 1) == 1 && last != '\n';
+}
+
+/* All of it, or nothing of it. */
+static int write_whole(int fd, const char *line, size_t bytes)
+{
+	struct stat before, after;
+	bool can_undo = !fstat(fd, &before) && S_ISREG(before.st_mode);
+	ssize_t wrote = write(fd, line, bytes);
+	int err = wrote < 0 ? -errno : (size_t)wrote < bytes ? -ENOSPC : 0;
+
+	/* If another job has appended since, the torn line stays, and is skipped by its readers. */
+	if (err && wrote > 0 && can_undo && !fstat(fd, &after) && after.st_size == before.st_size + wrote &&
+	    ftruncate(fd, before.st_size))
+		return err;
+	return err;
+}
+
+int csink_gate_history_append(const struct csink_gate_history *history, const struct csink_gate_case *cases,
+			      uint32_t nr_cases, bool *fresh)
+{
+	CSINK_AUTO_FREE char *line = NULL;
+	struct csink_outfile file;
+	size_t bytes = 0;
+	FILE *out;
+	int err;
+
+	*fresh = false;
+	for (uint32_t i = 0; i < nr_cases; i++)
+		*fresh |= has_figures(cases[i].result);
+	if (!*fresh)
+		return 0;
+	out = open_memstream(&line, &bytes);
+	if (!out)
+		return -ENOMEM;
+	if (is_open_ended(history->path))
+		putc('\n', out);
+	put_line(out, history, cases, nr_cases);
+	if (fclose(out))
+		return -ENOMEM;
+	err = csink_outfile_open(&file, history->path, CSINK_OUTFILE_APPEND);
+	return err ?: csink_outfile_close(&file, write_whole(file.fd, line, bytes));
+}
+
+char *csink_gate_history_command(char *const *argv, char *out, size_t size)
+{
+	bool elsewhere = argv[0] && argv[1] && argv[2] && argv[3] && !strcmp(csink_base_name(argv[0]), "env") &&
+			 !strcmp(argv[1], "-C");
+
+	return csink_gate_command_print(elsewhere ? argv + 3 : argv, out, size);
+}

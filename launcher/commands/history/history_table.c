@@ -1,0 +1,198 @@
+/* A history for people: a table for each case, then the change points, with the commands that confirm them. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/format.h"
+#include "launcher/base/text.h"
+#include "launcher/commands/history/history_print.h"
+#include "launcher/gate/stats/change_points.h"
+
+#define LARGEST 10      /* functions of a case that are shown */
+#define NAME_COLUMNS 38 /* of a figure or function in the table */
+#define MAX_NAMED 4     /* series of a change point that are named */
+
+/* ---- what all formats share ---- */
+
+static const struct csink_history_point *last_point(const struct csink_history_series *s)
+{
+	return &s->points[s->nr_points - 1];
+}
+
+/* The last line of a case: index. */
+static uint32_t last_line(const struct csink_history *h, uint32_t of_case)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < h->nr_series; i++) {
+		if (h->series[i].of_case == of_case)
+			last = CSINK_MAX(last, last_point(&h->series[i])->line);
+	}
+	return last;
+}
+
+bool csink_history_is_shown(const struct csink_history_view *view, const struct csink_history_series *s)
+{
+	const struct csink_history *h = view->history;
+	uint32_t larger = 0, last = last_line(h, s->of_case);
+
+	if (last_point(s)->line != last)
+		return false;
+	if (view->all || csink_history_is_main(s))
+		return true;
+	for (uint32_t i = 0; s->is_function && i < h->nr_series; i++) {
+		const struct csink_history_series *other = &h->series[i];
+
+		larger += other->of_case == s->of_case && other->is_function && last_point(other)->line == last &&
+			  last_point(other)->last > last_point(s)->last;
+	}
+	return s->is_function && larger < LARGEST;
+}
+
+const char *csink_history_commit(const struct csink_history_line *line, char *buf)
+{
+	size_t hex = strspn(line->commit, "0123456789abcdef");
+	bool is_id = !line->commit[hex] && hex >= 40;
+
+	csink_format_text(buf, 80, line->commit, is_id ? 0 : 30);
+	if (is_id)
+		buf[12] = '\0';
+	return buf;
+}
+
+const char *csink_history_percent(double ratio, char *buf)
+{
+	if (!isfinite(ratio))
+		strcpy(buf, "-");
+	else if (ratio >= 10)
+		snprintf(buf, 32, "x %.1f", ratio);
+	else /* -0.0 is no change */
+		snprintf(buf, 32, "%+.1f %%", fabs(ratio - 1) < 0.0005 ? 0 : (ratio - 1) * 100);
+	return buf;
+}
+
+bool csink_history_confirm(const struct csink_history *h, const struct csink_history_change *change, bool bisect,
+			   char *buf, size_t size)
+{
+	const struct csink_history_line *old = &h->lines[change->before], *new = &h->lines[change->after];
+	char old_word[512] = "", new_word[512] = "";
+
+	csink_append_word(old_word, sizeof(old_word), old->commit);
+	csink_append_word(new_word, sizeof(new_word), new->commit);
+	if (bisect && new->parent && !strcmp(new->parent, old->commit))
+		return false;
+	*buf = '\0';
+	/* The case's command is one that a shell reads already. */
+	if (bisect)
+		csink_append(buf, size, "git bisect start %s %s && git bisect run perf-bisect.sh %s -- %s", new_word,
+			     old_word, old_word, h->cases[change->of_case].command);
+	else
+		csink_append(buf, size, "git checkout --detach %s && perf-gate.sh %s -- %s", new_word, old_word,
+			     h->cases[change->of_case].command);
+	return true;
+}
+
+/* ---- the table ---- */
+
+static void print_row(FILE *out, const struct csink_history_view *view, uint32_t index)
+{
+	const struct csink_history_series *s = &view->history->series[index];
+	const struct csink_history_point *last = last_point(s);
+	char name[1024], ratio[32], low[32], high[32], trend[32], interval[80] = "";
+	uint32_t changes = 0;
+
+	for (uint32_t i = 0; i < view->changes->nr; i++) {
+		for (uint32_t k = 0; k < view->changes->all[i].nr_shifts; k++)
+			changes += view->changes->all[i].shifts[k].series == index;
+	}
+	csink_format_function(name, sizeof(name), s->name, NAME_COLUMNS);
+	if (isfinite(last->low) && isfinite(last->high))
+		snprintf(interval, sizeof(interval), "%s to %s", csink_history_percent(last->low, low),
+			 csink_history_percent(last->high, high));
+	csink_text_print(out, "  %-*s %9s  %-20s %9s %8u %8u\n", NAME_COLUMNS, name,
+			 csink_history_percent(last->ratio, ratio), interval,
+			 csink_history_percent(csink_history_trend(view->history, s), trend), s->nr_points, changes);
+}
+
+static void print_case(FILE *out, const struct csink_history_view *view, uint32_t of_case)
+{
+	const struct csink_history *h = view->history;
+	const struct csink_history_line *last = &h->lines[last_line(h, of_case)];
+	char commit[80];
+
+	csink_text_print(out, "\n%s: %s against %s\n", h->cases[of_case].name, csink_history_commit(last, commit),
+			 last->anchor);
+	csink_text_print(out, "  %-*s %9s  %-20s %9s %8s %8s\n", NAME_COLUMNS, "", "latest", "95 % CI", "trend",
+			 "lines", "changes");
+	for (int functions = 0; functions < 2; functions++) {
+		for (uint32_t i = 0; i < h->nr_series; i++) {
+			const struct csink_history_series *s = &h->series[i];
+
+			if (s->of_case == of_case && s->is_function == functions && csink_history_is_shown(view, s))
+				print_row(out, view, i);
+		}
+	}
+}
+
+/* ---- change points ---- */
+
+static void print_change(FILE *out, const struct csink_history *h, const struct csink_history_change *change,
+			 uint32_t nr)
+{
+	const struct csink_history_line *line = &h->lines[change->line];
+	char commit[80], percent[32], name[512], command[8192];
+
+	csink_text_print(out, "\n%u. %s%s%.10s%s, found %u lines later: %s:", nr, csink_history_commit(line, commit),
+			 line->committed ? " (" : "", line->committed ?: "", line->committed ? ")" : "",
+			 change->found - CSINK_MIN(change->line, change->found), h->cases[change->of_case].name);
+	for (uint32_t i = 0; i < change->nr_shifts && i < MAX_NAMED; i++) {
+		csink_format_function(name, sizeof(name), h->series[change->shifts[i].series].name, 60);
+		csink_text_print(out, "%s %s %s", i ? "," : "", name,
+				 csink_history_percent(change->shifts[i].ratio, percent));
+	}
+	fputs(change->nr_shifts > MAX_NAMED ? ", ...\n" : "\n", out);
+	csink_history_confirm(h, change, false, command, sizeof(command));
+	csink_text_print(out, "   confirm it: %s\n", command);
+	if (csink_history_confirm(h, change, true, command, sizeof(command)))
+		csink_text_print(out, "   if it is confirmed, find the commit: %s\n", command);
+}
+
+static void print_damaged(FILE *out, const struct csink_history *h)
+{
+	if (h->nr_damaged) {
+		csink_text_print(out, "%u damaged %s skipped: line", h->nr_damaged,
+				 h->nr_damaged == 1 ? "line was" : "lines were");
+		for (uint32_t i = 0; i < h->nr_damaged && i < CSINK_HISTORY_DAMAGED; i++)
+			csink_text_print(out, "%s%u", i ? ", " : " ", h->damaged[i]);
+		fputs(h->nr_damaged > CSINK_HISTORY_DAMAGED ? ", ...\n" : "\n", out);
+	}
+	if (h->nr_later)
+		csink_text_print(out, "%u %s skipped: a later version of countersink wrote them\n", h->nr_later,
+				 h->nr_later == 1 ? "line was" : "lines were");
+}
+
+void csink_history_print_table(FILE *out, const struct csink_history_view *view)
+{
+	const struct csink_history *h = view->history;
+	const struct csink_history_line *first = &h->lines[0], *last = &h->lines[h->nr_lines - 1];
+
+	csink_text_print(out, "%u %s from %.10s to %.10s\n", h->nr_lines, h->nr_lines == 1 ? "line" : "lines",
+			 first->committed ?: first->time ?: "an unknown day",
+			 last->committed ?: last->time ?: "an unknown day");
+	print_damaged(out, h);
+	for (uint32_t i = 0; i < h->nr_cases; i++)
+		print_case(out, view, i);
+	if (!view->changes->nr) {
+		fputs("\nno change points\n", out);
+		return;
+	}
+	csink_text_print(
+		out,
+		"\n%u change %s. A change point is a question, not a verdict: of 1,000 lines of a figure that did not "
+		"change, up to 2 raise one. Pairs of runs of the two commits give the answer.\n",
+		view->changes->nr, view->changes->nr == 1 ? "point" : "points");
+	for (uint32_t i = 0; i < view->changes->nr; i++)
+		print_change(out, h, &view->changes->all[i], i + 1);
+}
