@@ -158,6 +158,30 @@ static void check_neighbours(void)
 	}
 }
 
+static bool is_cached(uintptr_t pc, uint64_t mix)
+{
+	const char *slot = csink_rows.callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT, csink_row_mask());
+	csink_row_t row;
+
+	return csink_row_get(slot, pc, mix, &row) ||
+	       csink_row_get((const char *)((uintptr_t)slot ^ CSINK_ROW_NEIGHBOUR), pc, mix, &row);
+}
+
+/* Nor does one that was used before them: it does not go from one's place to the other's for ever. */
+static void check_unused(void)
+{
+	uintptr_t pc[3] = {((uintptr_t)truth_nr | 31) + 66};
+	uint64_t mix = csink_row_mix(csink_modules_unloads());
+
+	pc[1] = pc[0] + CSINK_ROW_NEIGHBOUR;
+	pc[2] = pc[0] + CSINK_ROW_FIRST_BYTES;
+	for (int i = 2; i >= 0; i--)
+		csink_row_find(pc[i], false, mix);
+	for (int i = 0; i < 64; i++)
+		csink_row_find(pc[i % 2], false, mix);
+	ok(is_cached(pc[0], mix) && is_cached(pc[1], mix), "two rows in use stay, one that is not used goes");
+}
+
 /* A process with few rows touches few pages of the cache. */
 static void check_growth(void)
 {
@@ -194,6 +218,7 @@ int main(void)
 		printf("# %s\n", reason);
 	is_num(csink_walk_dwarf_init(), 0, "our own walker is ready");
 	check_neighbours();
+	check_unused();
 	check_growth();
 	for (int w = 0; w < 2; w++)
 		for (int d = 0; d < 3; d++) {

@@ -115,9 +115,14 @@ csink_row_t csink_row_close(const struct csink_cfi_fde *fde, uintptr_t pc, const
 	return make_closed(&cfa, fp, fp_bytes, ra);
 }
 
-static csink_row_t no_cfi_row(bool in_object)
+csink_row_t csink_row_untabled(uintptr_t pc, bool in_object)
 {
-	return csink_row_make(CSINK_ROW_NO_CFI, 0, in_object, 0, (int64_t)csink_modules_generation());
+	bool has_word = false;
+
+#if defined(__x86_64__)
+	has_word = in_object && csink_code_has_word(pc);
+#endif
+	return csink_row_make(CSINK_ROW_NO_CFI, has_word, in_object, 0, (int64_t)csink_modules_generation());
 }
 
 bool csink_row_holds(csink_row_t row)
@@ -154,8 +159,9 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 		}
 	}
 	if (covered)
-		return csink_cfi_rules_at(&fde, at, &rules) ? csink_row_close(&fde, at, &rules) : no_cfi_row(true);
-	return no_cfi_row(located);
+		return csink_cfi_rules_at(&fde, at, &rules) ? csink_row_close(&fde, at, &rules)
+							    : csink_row_untabled(pc, true);
+	return csink_row_untabled(pc, located);
 }
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
@@ -175,15 +181,16 @@ int csink_rows_init(void)
 	return 0;
 }
 
-/* A row was made; threads that still look in the small tables make some once more. */
-static void count_row(void)
+/* A row was made; threads that still look in the small tables make some once more. Returns how many there were. */
+static uint32_t count_row(void)
 {
 	static _Atomic uint32_t nr;
+	uint32_t now = atomic_fetch_add_explicit(&nr, 1, memory_order_relaxed);
 
-	if (csink_row_mask() < CSINK_ROW_FIRST_BYTES &&
-	    atomic_fetch_add_explicit(&nr, 1, memory_order_relaxed) >= CSINK_ROW_FIRST_ROWS)
+	if (now == CSINK_ROW_FIRST_ROWS)
 		atomic_store_explicit(&csink_rows.mask, CSINK_ROW_TABLE_BYTES - sizeof(struct csink_row_entry),
 				      memory_order_relaxed);
+	return now;
 }
 
 csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix)
@@ -193,15 +200,20 @@ csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix)
 	struct csink_row_entry *entry = (struct csink_row_entry *)(table + slot);
 	struct csink_row_entry *neighbour = (struct csink_row_entry *)(table + (slot ^ CSINK_ROW_NEIGHBOUR));
 	csink_row_t row, evicted;
+	uint32_t nr;
 
 	if ((csink_row_get((char *)entry, pc, mix, &row) || csink_row_get((char *)neighbour, pc, mix, &row)) &&
 	    csink_row_holds(row))
 		return row;
 	row = csink_row_compile(pc, exact);
-	count_row();
+	nr = count_row();
 	evicted = atomic_load_explicit(&entry->row, memory_order_relaxed);
-	/* An empty one would drive out the neighbour's own row for nothing, and so would that one when it is back. */
-	if (evicted) {
+	/*
+	 * An empty one would drive out the neighbour's own row for nothing, and so would that one when it is back. So
+	 * would one that is not used any more: it would drive out two rows in turn for ever, and is dropped at some
+	 * time.
+	 */
+	if (evicted && nr * 0x9e3779b9u >> 31) {
 		atomic_store_explicit(&neighbour->row, evicted, memory_order_relaxed);
 		atomic_store_explicit(&neighbour->check, atomic_load_explicit(&entry->check, memory_order_relaxed),
 				      memory_order_relaxed);

@@ -44,8 +44,7 @@ enum csink_row_kind {
 	CSINK_ROW_LEAF,    /* return address in its register, frame pointer kept; CFA = register + offset */
 	CSINK_ROW_SIGNAL,  /* the frame that the kernel made for a handler */
 	CSINK_ROW_END,     /* no caller: outermost */
-	CSINK_ROW_NO_CFI,  /* no table covers it. near: 1 if it is in an object that has tables; offset: when, see below
-			    */
+	CSINK_ROW_NO_CFI,  /* no table covers it: csink_row_untabled() */
 	CSINK_ROW_COMPLEX, /* anything else: needs csink_cfi_step */
 	CSINK_ROW_GO,      /* of Go, but not plain: enum csink_go_way is where the register of others is */
 };
@@ -88,6 +87,12 @@ static inline int64_t csink_row_cfa_offset(csink_row_t row)
  * it is what counts.
  */
 csink_row_t csink_row_compile(uintptr_t pc, bool exact);
+
+/**
+ * The row of an address that no table covers. near: 1 if it is in an object that has tables; the register: 1 if it is
+ * and csink_code_has_word(); offset: the list of modules of which this is true.
+ */
+csink_row_t csink_row_untabled(uintptr_t pc, bool in_object);
 
 /** The row that rules come to. @pc: the address that they are of. */
 csink_row_t csink_row_close(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules);

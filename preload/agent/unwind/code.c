@@ -37,7 +37,16 @@ bool csink_code_is_sigreturn(uintptr_t pc)
 	static const uint8_t by_rax[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15, %rax; syscall */
 	static const uint8_t by_eax[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};             /* mov $15, %eax; syscall */
 
-	return code_is(pc, by_rax, sizeof(by_rax)) || code_is(pc - 7, by_rax, sizeof(by_rax)) ||
+	enum { BEFORE = 7 };
+	uint8_t around[BEFORE + sizeof(by_rax)];
+	bool has_syscall = !take_code(pc - BEFORE, around, sizeof(around));
+
+	/* Most code has none near, and is read at once. */
+	for (size_t i = 0; i + 1 < sizeof(around) && !has_syscall; i++)
+		has_syscall = !memcmp(around + i, by_rax + BEFORE, 2);
+	if (!has_syscall)
+		return false;
+	return code_is(pc, by_rax, sizeof(by_rax)) || code_is(pc - BEFORE, by_rax, sizeof(by_rax)) ||
 	       code_is(pc, by_eax, sizeof(by_eax)) || code_is(pc - 5, by_eax, sizeof(by_eax));
 }
 

@@ -44,7 +44,7 @@ static csink_row_t plain(int32_t offset)
 	if (!offset)
 		return csink_row_make(CSINK_ROW_LEAF, CSINK_REG_SP, 0, 0, 0);
 	if (-(int64_t)offset < INT16_MIN)
-		return csink_row_make(CSINK_ROW_NO_CFI, 0, 1, 0, (int64_t)csink_modules_generation());
+		return csink_row_untabled(0, true);
 	return csink_row_make(CSINK_ROW_SAVED, 0, -1, -(int64_t)offset, offset);
 }
 
@@ -52,7 +52,7 @@ static csink_row_t plain(int32_t offset)
 static csink_row_t switching(const struct csink_go_rule *rule)
 {
 	(void)rule;
-	return csink_row_make(CSINK_ROW_NO_CFI, 0, 1, 0, (int64_t)csink_modules_generation());
+	return csink_row_untabled(0, true);
 }
 #endif
 

@@ -193,7 +193,7 @@ static bool step_guessed(struct csink_walker *w, csink_row_t row)
 		return csink_walker_step_to(w, cfa, fp, ra);
 	/* A word is there which is never written: what lies in it may be an old address. Some objects call from there.
 	 */
-	if (csink_row_near(row) && csink_code_has_word(w->pc) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
+	if (csink_row_reg(row) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
 		return csink_walker_step_to(w, w->sp + 16, w->fp, ra);
 #endif
 	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w, csink_row_near(row));
