@@ -171,13 +171,16 @@ static bool match_node(csink_ref_t ref, uint32_t aux, const void *key)
 	return node->pc == k->node.pc && node->parent == k->node.parent && node->flags == k->node.flags;
 }
 
-/* The node of a caller below another one, or a root; 0 when the recording is full. */
+/*
+ * The node of a caller below another one, or a root; 0 when the recording is full. *parent_is_new: the parent was made
+ * just now, so that it has no children to be looked for; set to whether the node is.
+ */
 static csink_ref_t node_get(struct csink_recording *rec, struct csink_writer *writer, struct csink_stack_memo *memo,
-			    struct csink_rec_node node)
+			    struct csink_rec_node node, bool *parent_is_new)
 {
 	struct node_key key = {rec, node};
 	uint64_t hash = not_0(mix(node.pc * 0x9e3779b97f4a7c15ULL ^ ((uint64_t)node.parent << 32 | node.flags)));
-	const struct csink_index_slot *slot = csink_index_find(&nodes, hash, match_node, &key);
+	const struct csink_index_slot *slot = *parent_is_new ? NULL : csink_index_find(&nodes, hash, match_node, &key);
 	csink_ref_t ref, indexed;
 
 	if (slot)
@@ -187,6 +190,7 @@ static csink_ref_t node_get(struct csink_recording *rec, struct csink_writer *wr
 		return 0;
 	/* Another thread may have stored the same node meanwhile: go on from that one, and take ours back. */
 	indexed = csink_index_insert(&nodes, hash, ref, 0, match_node, &key);
+	*parent_is_new = indexed == ref;
 	if (indexed != ref)
 		drop_newest_node(memo);
 	return indexed;
@@ -207,6 +211,7 @@ static csink_ref_t chain_node(struct csink_recording *rec, struct csink_writer *
 	const struct csink_stack_memo *memo = sample->memo;
 	uint32_t n = sample->nr_frames, same = 0, limit;
 	csink_ref_t node = 0, end;
+	bool is_new = false;
 
 	if (same_root(memo, sample)) {
 		limit = CSINK_MIN(n, memo->nr_frames);
@@ -220,11 +225,11 @@ static csink_ref_t chain_node(struct csink_recording *rec, struct csink_writer *
 	if (!node) {
 		same = 0;
 		node = node_get(rec, writer, sample->memo,
-				(struct csink_rec_node){.pc = sample->epoch_ns, .flags = sample->chain_flags});
+				(struct csink_rec_node){.pc = sample->epoch_ns, .flags = sample->chain_flags}, &is_new);
 	}
 	for (uint32_t i = n - same; i-- > 0 && node;)
 		node = node_get(rec, writer, sample->memo,
-				(struct csink_rec_node){.pc = sample->frames[i], .parent = node});
+				(struct csink_rec_node){.pc = sample->frames[i], .parent = node}, &is_new);
 	return node;
 }
 
