@@ -69,8 +69,32 @@ static uint32_t hash_module(const struct module *module)
 	return (uint32_t)csink_hash_pair(hash, csink_hash_bytes(module->image, module->nr_image));
 }
 
+static bool is_one_file(const char *a, const char *b)
+{
+	struct stat first, second;
+
+	return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/*
+ * The kernel names a file by its place, the loader by the symbolic links that it came along: the library's module is
+ * the one that samples from outside belong to.
+ */
+static csink_str_t loaders_path(const struct collector *c, const struct module *module)
+{
+	for (uint32_t i = 0; i < c->nr_modules && module->build_id_len && !*module->root; i++) {
+		const struct module *other = &c->modules[i];
+
+		if (other->path != module->path && !*other->root && other->build_id_len == module->build_id_len &&
+		    !memcmp(other->build_id, module->build_id, sizeof(module->build_id)) &&
+		    is_one_file(csink_profile_text(c->p, other->path), csink_profile_text(c->p, module->path)))
+			return other->path;
+	}
+	return module->path;
+}
+
 /* Returns the index + 1 of our module for the recording's; 0 without memory. */
-static uint32_t find_module(struct collector *c, const struct csink_rec_module *from, int32_t pid)
+static uint32_t find_module(struct collector *c, const struct csink_rec_module *from, int32_t pid, bool is_outside)
 {
 	struct csink_profile_mapping mapping = {.start = from->start, .limit = from->end, .offset = from->file_offset};
 	struct module module = {.bias = from->bias, .is_vdso = from->is_vdso, .build_id_len = from->build_id_len};
@@ -80,6 +104,8 @@ static uint32_t find_module(struct collector *c, const struct csink_rec_module *
 	memcpy(module.root, from->path, root_len);
 	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path + root_len);
 	memcpy(module.build_id, from->build_id, from->build_id_len);
+	if (is_outside)
+		module.path = loaders_path(c, &module);
 	module.is_library = !strncmp(csink_base_name(csink_profile_text(c->p, module.path)), "libcountersink.so", 17);
 	ours = CSINK_TABLE_INTERN(c->module_table, hash_module(&module), is_same_module(&c->modules[id - 1], &module),
 				  add_module(c, &module, mapping));
@@ -315,7 +341,8 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 static uint32_t module_at(struct csink_frames *f, uint32_t index)
 {
 	if (!f->modules[index])
-		f->modules[index] = find_module(f->c, f->rec->modules[index], f->pid);
+		f->modules[index] = find_module(f->c, f->rec->modules[index], f->pid,
+						f->rec->header.engine == CSINK_ENGINE_OUTSIDE);
 	return f->modules[index];
 }
 
