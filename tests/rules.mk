@@ -480,6 +480,14 @@ gate-power: all ## measure the gate's false alarms and its power on a real progr
 	@BUILD=$(CURDIR)/$(B) tests/gate/power $(B)/gate-power
 	@BUILD=$(CURDIR)/$(B) tests/gate/python-power $(B)/gate-python-power
 
+# Change points of a history, on ratios that were measured: COMMITS, SERIES, PAIRS, SEED; see the script.
+$(B)/tests/gate/history_power: tests/gate/history_power.c $(B)/libtested.a
+	$(link_tested)
+
+.PHONY: history-power
+history-power: $(B)/tests/gate/history_power ## simulate false alarms and power of a history's change points
+	@tests/gate/history-power $< $(sort $(wildcard tests/gate/ratios/*))
+
 # The reservation against PCP's own daemons, which are unpacked and run in private directories, not installed.
 $(B)/tests/reserve/reserve_figures: tests/reserve/reserve_figures.c tests/reserve/ioctl_log.h $(B)/libtested.a
 	$(link_tested)

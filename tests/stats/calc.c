@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/gate/stats/change_points.h"
 #include "launcher/gate/stats/stats.h"
 
 #define MAX_VALUES 1000
@@ -37,6 +38,15 @@ static void print_interval(csink_statistic_fn statistic, bool paired, const doub
 	printf("%.15g %.15g\n", interval.low, interval.high);
 }
 
+/* b: errors, or nothing. */
+static void print_scan(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
+{
+	struct csink_scan scan;
+
+	csink_scan_end(a, nr_b ? b : NULL, nr_a, &scan);
+	printf("%u %.15g %.15g %.15g\n", scan.after, scan.z, scan.shift, scan.spread);
+}
+
 static void calculate(const char *what, const char *word, const double *a, uint32_t nr_a, const double *b,
 		      uint32_t nr_b)
 {
@@ -59,6 +69,10 @@ static void calculate(const char *what, const char *word, const double *a, uint3
 		printf("%.15g\n", csink_hodges_lehmann_two(a, nr_a, b, nr_b));
 	else if (!strcmp(what, "normal"))
 		printf("%.15g %.15g\n", csink_normal_cdf(a[0]), csink_normal_quantile(a[1]));
+	else if (!strcmp(what, "scan"))
+		print_scan(a, nr_a, b, nr_b);
+	else if (!strcmp(what, "split"))
+		printf("%u\n", csink_split_at(a, nr_a, 2));
 	else if (!strcmp(what, "ratio_paired"))
 		print_interval(csink_statistic_ratio, true, a, nr_a, b, nr_b, &random);
 	else if (!strcmp(what, "ratio_two"))
