@@ -184,6 +184,46 @@ sed '41,$s/"anchor": "v1"/"anchor": "v2"/' slower.jsonl >anchors.jsonl
 history anchors.jsonl
 like "$(cat out)" '^no change points$' "where the anchor changes, a history begins anew"
 
+# ---- exports
+for format in bmf github perfherder csv; do
+	history --export=$format slower.jsonl
+	is "$? $(wc -c <err)" "0 0" "--export=$format: status 0"
+	mv out "out.$format"
+done
+history -f csv -o file.csv slower.jsonl
+ok "--output has what --export writes" cmp file.csv out.csv
+is "$(cat out err)" "" "with --output nothing is printed"
+python3 - <<'PY' >export.out 2>&1
+import csv, json
+last = [json.loads(line) for line in open("slower.jsonl")][-1]
+name, case = list(last["cases"].items())[0]
+shown = {"cpu": case["figures"]["cpu"], **case["functions"]}
+near = lambda a, b: abs(a - b) < 1e-5
+bmf = json.load(open("out.bmf"))
+assert set(bmf) == {name} and set(bmf[name]) == set(shown), bmf
+for key, (ratio, low, high, *_) in shown.items():
+    one = bmf[name][key]
+    assert set(one) == {"value", "lower_value", "upper_value"} and near(one["value"], ratio) and near(one["lower_value"], low) and near(one["upper_value"], high), one
+github = json.load(open("out.github"))
+assert [one["name"] for one in github] == [name + ": " + key for key in shown], github
+assert all(near(one["value"], shown[one["name"][len(name) + 2:]][0]) and one["unit"] == "x" for one in github), github
+perfherder = json.load(open("out.perfherder"))
+(suite,) = perfherder["suites"]
+assert perfherder["framework"]["name"] == "countersink" and suite["name"] == name and suite["lowerIsBetter"] is True, perfherder
+assert [(one["name"], near(one["value"], shown[one["name"]][0])) for one in suite["subtests"]] == [(key, True) for key in shown], suite
+rows = list(csv.DictReader(open("out.csv")))
+assert len(rows) == 60 * 3 and sorted({row["name"] for row in rows if row["change"] == "1"}) == ["cpu", "crc32_of in bench"], rows
+cpu = [row for row in rows if row["name"] == "cpu"]
+assert cpu[-1]["commit"] == last["commit"] and cpu[-1]["unit"] == "nanoseconds" and near(float(cpu[-1]["ratio"]), shown["cpu"][0]), cpu[-1]
+PY
+is $? 0 "exports have the latest ratios, CSV all of them and the change points" || diag "$(cat export.out)"
+history -f csv --all slower.jsonl
+is "$(grep -c ',wall,' out)" 60 "--all: exports have every figure"
+history -f xml slower.jsonl
+is $? 2 "an unknown format: status 2"
+history -o x slower.jsonl
+is "$? $(cat err)" "2 countersink: option --output: it is for --export, which is not given" "--output without --export is refused"
+
 # ---- damage
 {
 	head -n 30 slower.jsonl

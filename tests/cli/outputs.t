@@ -11,6 +11,7 @@ chmod 700 secret
 cd place || exit 1
 countersink -q -o a.pb.gz -- "$TARGETS/burn" 20 || exit 1
 cp a.pb.gz b.pb.gz
+echo '{"v":1,"commit":"c","anchor":"a","cases":{"x":{"figures":{"cpu":[1.5,1,2,3,"count"]}}}}' >history.jsonl
 mode() {
 	stat -c %a "$1"
 }
@@ -119,7 +120,9 @@ for kind in link hanging FIFO file; do
 		x 1 export -f html -o $S/x a.pb.gz
 		x 1 export -f perf.data -o $S/x a.pb.gz
 		x 1 export -f callgrind -o $S/x a.pb.gz
+		x 1 history -f csv -o $S/x history.jsonl
 		x 1 diff --html $S/x a.pb.gz b.pb.gz
+		x 1 gate -q --runs 2 --warmup 0 --history $S/x --anchor a --commit c --vs true -- true
 		x 1 gate -q --runs 2 --warmup 0 --tap $S/x --vs true -- true
 		x 1 gate -q --runs 2 --warmup 0 --json $S/x --vs true -- true
 		x 1 gate -q --runs 2 --warmup 0 --junit $S/x --vs true -- true

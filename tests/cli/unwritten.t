@@ -55,6 +55,7 @@ done <<-ROWS
 	1 gate -q --runs 2 --warmup 0 --tap tap --json - --vs true -- true
 	1 history --help
 	1 history history.jsonl
+	1 history --export=csv history.jsonl
 	1 events
 	1 events -j page-faults
 	1 reserve --status --lock-file=lock
@@ -90,6 +91,7 @@ done <<-ROWS
 	1 /dev/full - report -o /dev/full a.pb.gz
 	$(formats '1 /dev/full - export -f %s -o /dev/full a.pb.gz')
 	1 /dev/full - diff --html /dev/full a.pb.gz b.pb.gz
+	1 /dev/full - history -f github -o /dev/full history.jsonl
 	1 /dev/full - merge -o /dev/full a.pb.gz b.pb.gz
 	1 /dev/full - gate -q --runs 2 --warmup 0 --tap /dev/full --vs true -- true
 	1 /dev/full - gate -q --runs 2 --warmup 0 --junit /dev/full --vs true -- true

@@ -1,11 +1,14 @@
 /* `countersink history FILE`: what gates appended, as a table, with the commits at which something changed. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "launcher/base/message.h"
 #include "launcher/commands/history/history_options.h"
 #include "launcher/commands/history/history_print.h"
 #include "launcher/commands/registry.h"
+#include "launcher/output/export.h"
+#include "launcher/output/report.h"
 
 /* Whether something got slower, which the last line has shown first. Later lines do not alarm again. */
 static bool is_news(const struct csink_history *h, const struct csink_history_changes *changes)
@@ -17,6 +20,38 @@ static bool is_news(const struct csink_history *h, const struct csink_history_ch
 	return false;
 }
 
+struct export
+{
+	const char *format;
+	const struct csink_history_view *view;
+};
+
+static int write_export(FILE *out, void *arg)
+{
+	const struct export *export = arg;
+
+	return csink_history_export(out, export->format, export->view);
+}
+
+/* Returns 0 or -errno, and a line on stderr has the reason. */
+static int print(const struct csink_options *o, const struct csink_history_view *view)
+{
+	const char *path = csink_options_text(o, CSINK_HISTORY_OPT_OUTPUT);
+	struct export export = {csink_options_text(o, CSINK_HISTORY_OPT_EXPORT), view};
+	bool is_stdout = !strcmp(path, "-");
+	int err;
+
+	if (!*export.format) {
+		csink_history_print_table(stdout, view);
+		err = csink_report_flush(stdout);
+	} else {
+		err = is_stdout ? write_export(stdout, &export) : csink_export_file(path, 0, write_export, &export);
+	}
+	if (err)
+		csink_say_unwritten(is_stdout ? "standard output" : path, -err, NULL);
+	return err;
+}
+
 static int show(const struct csink_options *o, const struct csink_history *h)
 {
 	bool all = csink_options_bool(o, CSINK_HISTORY_OPT_ALL);
@@ -25,8 +60,10 @@ static int show(const struct csink_options *o, const struct csink_history *h)
 
 	if (csink_history_changes_find(h, all, &changes))
 		return csink_fail(CSINK_EXIT_FAILED, "not enough memory to look for changes");
-	csink_history_print_table(stdout, &(struct csink_history_view){h, &changes, all});
-	status = csink_end_output("history", is_news(h, &changes) ? CSINK_EXIT_REGRESSED : CSINK_EXIT_OK);
+	if (print(o, &(struct csink_history_view){h, &changes, all}))
+		status = CSINK_EXIT_FAILED;
+	else
+		status = is_news(h, &changes) ? CSINK_EXIT_REGRESSED : CSINK_EXIT_OK;
 	csink_history_changes_free(&changes);
 	return status;
 }
@@ -37,6 +74,11 @@ static int main_history(const struct csink_options *o, int nr, char **operands)
 	char why[CSINK_WHY_BYTES];
 	int status;
 
+	if (*csink_options_text(o, CSINK_HISTORY_OPT_OUTPUT) == '\0')
+		return csink_fail(CSINK_EXIT_USAGE, "option --output: the value is empty");
+	if (!*csink_options_text(o, CSINK_HISTORY_OPT_EXPORT) &&
+	    strcmp(csink_options_text(o, CSINK_HISTORY_OPT_OUTPUT), "-"))
+		return csink_fail(CSINK_EXIT_USAGE, "option --output: it is for --export, which is not given");
 	if (nr != 1)
 		return csink_fail(CSINK_EXIT_USAGE, "history takes one file, which countersink gate --history wrote "
 						    "(see countersink help history)");

@@ -1,0 +1,14 @@
+/* A history in the formats of other programs: `countersink history --export`. */
+#ifndef CSINK_HISTORY_EXPORT_H
+#define CSINK_HISTORY_EXPORT_H
+
+#include "launcher/commands/history/history_print.h"
+
+/* The values of --export. */
+#define CSINK_HISTORY_FORMATS "bmf|github|perfherder|csv"
+
+/** Write what is shown of a history in a format, one of CSINK_HISTORY_FORMATS. Returns 0 or -errno of the stream, which
+ * is flushed. */
+int csink_history_export(FILE *out, const char *format, const struct csink_history_view *view);
+
+#endif
