@@ -64,7 +64,7 @@ if build libwork.so library -buildmode=c-shared -ldflags='-s -w'; then
 	countersink export -f folded -e samples lib.pb.gz | grep ';main\.deep' >stacks
 	calls='main\.deep;main\.deep;main\.deep;main\.deep;main\.deep;main\.deep'
 	like "$(grep -cE "^(.*;)?_start;.*;<module>;.*;Work;.*;main\.Work;$calls" stacks):$(grep -c "runtime\.goexit;main\.Work\.func1;$calls" stacks)" \
-		'^[1-9][0-9]*:[1-9]' "it is called by Python, and by a goroutine of its own"
+		'^[1-9][0-9]*:[1-9]' "a library by Go is called by Python, and by a goroutine of its own"
 	whole=$(awk '{ all += $NF; if (/(^|;)_start;|runtime\.goexit;/) whole += $NF } END { print all ? 100 * whole / all : 0 }' stacks)
 	ok "98 % of its stacks or more reach that ($whole %)" awk "BEGIN { exit !($whole >= 98) }"
 else

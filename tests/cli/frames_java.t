@@ -146,7 +146,7 @@ countersink export -f folded jobs.pb.gz | grep -oE 'Jobs\.(inThread|inChild);Job
 is "$(tr '\n' ' ' <found)" "Jobs.inChild;Jobs.spin Jobs.inThread;Jobs.spin " "methods of the thread and of the child are named"
 LD_PRELOAD="$LIB" COUNTERSINK_OUTPUT="$PWD/alone.pb.gz" COUNTERSINK_QUIET=1 "$home/bin/java" -cp classes Jobs child >out 2>err </dev/null
 is "$(cat out)" worked "configured by its environment alone, the program has its output"
-like "$(countersink export -f folded alone.pb.gz)" ';Jobs\.main;Jobs\.inChild;Jobs\.spin' "and its methods are named"
+like "$(countersink export -f folded alone.pb.gz)" ';Jobs\.main;Jobs\.inChild;Jobs\.spin' "configured by its environment alone, the program has the names of its methods"
 
 countersink -q --off-cpu -o off.pb.gz -- "$home/bin/java" -cp classes Jobs >out 2>err </dev/null
 is "$?:$(tr '\n' ' ' <out)$(cat err)" "0:worked worked " "with --off-cpu, a program that waits for a thread and a child has its output"

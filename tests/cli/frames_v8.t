@@ -86,7 +86,7 @@ each_version() { # NODE NAME MAJOR
 	ok "$2: hardly any code has no name ($share % of the samples)" test "$share" -le 1
 	countersink export -f folded work.pb.gz >folded
 	like "$(cat folded)" ';work;sorting;sort;.*;compare [0-9]+$' "$2: callee below caller, across a builtin function"
-	like "$(cat folded)" ';work;fib;fib;fib' "$2: recursion"
+	like "$(cat folded)" ';work;fib;fib;fib' "$2: each call of a recursion has a frame"
 	countersink export -f speedscope work.pb.gz >speedscope
 	for name in compare sorting parsing fib work; do
 		line=$(grep -n "^function $name(" "$FRAMES/work.js" | cut -d: -f1)

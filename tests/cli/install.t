@@ -66,6 +66,6 @@ if "$TMP/prefix/bin/countersink" stat -x -e page-faults:u true 2>&1 | grep -q ',
 else
 	skip "a linked program makes an event persistent" "perf_event_open is refused here"
 fi
-ok "uninstall" make_in uninstall PREFIX="$TMP/prefix"
+ok "uninstall succeeds" make_in uninstall PREFIX="$TMP/prefix"
 is "$(find "$TMP/prefix" -type f)" "" "uninstall leaves no file"
 done_testing

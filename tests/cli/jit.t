@@ -57,7 +57,7 @@ if have cc; then
 		if cc -O2 -I "$SRC" -Wl,--export-dynamic-symbol=$machine -o machine "$SRC/tests/targets/made_jit.c" many.c -lpthread 2>/dev/null; then
 			MADE=./machine made machine.pb.gz -F 2000 -- shares 1000
 			is "$status:$(cat out err)" "0:done" "a virtual machine that exports $machine runs as without countersink"
-			unlike "$(cat folded)" ';(heavy|light) ' "its large symbol table is not searched"
+			unlike "$(cat folded)" ';(heavy|light) ' "the large symbol table of a virtual machine that exports $machine is not searched"
 		else
 			skip "the large symbol table of a virtual machine is not searched" "the linker does not export a symbol by name"
 		fi
@@ -67,17 +67,17 @@ else
 	skip "a list in a large symbol table" "no compiler is installed"
 fi
 made fp.pb.gz -F 5000 --unwind=fp -- shares 300
-is_shared "with --unwind=fp"
+is_shared "a list with --unwind=fp"
 made none.pb.gz -F 5000 --unwind=none -- shares 300
-like "$(countersink report none.pb.gz)" '\[jit\]  *heavy$' "with --unwind=none"
+like "$(countersink report none.pb.gz)" '\[jit\]  *heavy$' "a list with --unwind=none: its functions have names"
 made timer.pb.gz --engine=timer -- shares 2000 # a sample every 4 ms
-is_shared "with --engine=timer"
+is_shared "a list with --engine=timer"
 
 if [ "$(uname -m)" = x86_64 ]; then
 	made tables.pb.gz -F 5000 -- tables 300
 	is_shared "code without frame pointers, whose image has unwind tables"
 	cut=$(grep -E '(^|;)(heavy|light) ' folded | grep -v ';main;run_both;' | awk '{ of += $NF } END { print int(of / 1e6) }')
-	ok "its callers are found ($cut of 300 ms without them)" test "$cut" -le 6
+	ok "callers of code without frame pointers are found ($cut of 300 ms without them)" test "$cut" -le 6
 else
 	skip "code without frame pointers" "the program has some for x86-64"
 fi
@@ -102,20 +102,20 @@ like "$(cat folded)" ';run_even;even ' "four threads: functions have names"
 like "$(cat folded)" ';run_odd;odd ' "four threads: at each place"
 
 made many.pb.gz -F 2000 -- many 300 2000
-like "$(cat folded)" ';run_both;made_0 ' "two thousand images at a time: the first one"
-like "$(cat folded)" ';run_both;made_1999 ' "and the last one"
+like "$(cat folded)" ';run_both;made_0 ' "two thousand images at a time: the first one has a name"
+like "$(cat folded)" ';run_both;made_1999 ' "two thousand images at a time: the last one has a name"
 
 made fork.pb.gz -F 5000 -- fork 200
 is_shared "in a process and its forked child"
-is "$(countersink report --by process --focus '^heavy$' fork.pb.gz | grep -cE ' made_jit [0-9]+$')" 2 "in both of them"
+is "$(countersink report --by process --focus '^heavy$' fork.pb.gz | grep -cE ' made_jit [0-9]+$')" 2 "a process and its forked child both have the function"
 
 # ---- what is not named
 
 made empty.pb.gz -F 2000 -- empty 200
 unlike "$(report empty.pb.gz)" '\[jit\]|^  (note|warning)' "an empty list: nothing is named, and nothing reported"
 made version.pb.gz -F 2000 -- version 200
-like "$(countersink report version.pb.gz)" 'note .*its list for debuggers is of a version other than 1$' "another version is reported"
-unlike "$(cat folded)" ';(heavy|light) ' "and its code has no names"
+like "$(countersink report version.pb.gz)" 'note .*its list for debuggers is of a version other than 1$' "a list of another version is reported"
+unlike "$(cat folded)" ';(heavy|light) ' "a list of another version: its code has no names"
 for how in damaged ring cut; do
 	made "$how.pb.gz" -F 5000 -- "$how" 200
 	is "$status:$(cat out err)" "0:done" "$how: the program runs as without countersink"
@@ -127,7 +127,7 @@ done
 made map.pb.gz -F 5000 -- map 200
 rm -f "/tmp/perf-$(cut -d' ' -f1 out).map"
 like "$(cat folded)" ';run_both;heavy ' "beside a map for perf: a registered function has its name from there"
-like "$(cat folded)" ';run_both;mapped_light ' "and another function from the map"
+like "$(cat folded)" ';run_both;mapped_light ' "beside a map for perf: a function of the map alone has its name from there"
 
 # ---- LLVM
 

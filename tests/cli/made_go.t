@@ -12,10 +12,10 @@ for layout in old new; do
 		countersink -F 500 -o made.pb.gz -- "$TARGETS/made_go" $layout $moved >out 2>err </dev/null
 		is "$?:$(cat out)" "0:done" "$title: output and status are as without countersink"
 		countersink export -f folded -e samples made.pb.gz | sed -n 's/^.*runtime\.goexit;//p' | sed 's/ [0-9]*$//' >stacks
-		ok "$title: systemstack's caller" grep -qx 'main.work;main.middle;runtime.systemstack;main.inner;made_go_spin' stacks
-		ok "$title: morestack's caller" \
+		ok "$title: the caller of systemstack is found" grep -qx 'main.work;main.middle;runtime.systemstack;main.inner;made_go_spin' stacks
+		ok "$title: the caller of morestack is found" \
 			grep -qx 'main.work;main.grower;runtime.morestack;runtime.newstack;made_go_spin' stacks
-		is "$(grep 'made_go_spin$' stacks | sort -u | wc -l)" 2 "$title: no others"
+		is "$(grep 'made_go_spin$' stacks | sort -u | wc -l)" 2 "$title: no other stacks are found"
 		unlike "$(cat err)" ' lost +.*stacks' "$title: no stack is broken"
 	done
 done

@@ -382,9 +382,9 @@ fi
 countersink --outside=no -o c.pb.gz -- sh -c "./static $WORK; true" 2>err
 like "$(cat err)" '\[not injected: static\]' "--outside=no: a static program is counted only"
 COUNTERSINK_OUTSIDE=no countersink -o c.pb.gz -- ./static $WORK 2>err
-like "$(cat err)" '\[not injected: static\]' "COUNTERSINK_OUTSIDE=no: likewise"
+like "$(cat err)" '\[not injected: static\]' "COUNTERSINK_OUTSIDE=no: a static command is counted only"
 countersink --engine=timer -o c.pb.gz -- sh -c "./static $WORK; true" 2>err
-like "$(cat err)" '\[not injected: static\]' "--engine=timer: likewise"
+like "$(cat err)" '\[not injected: static\]' "--engine=timer: a static program is counted only"
 cp static elsewhere
 countersink --follow=dynamic,static -o c.pb.gz -- ./dynamic $WORK fork ./static $WORK fork ./elsewhere $WORK 2>err
 like "$(cat err)" 'ms +static +leaf' "--follow: a static program whose name is listed is sampled"

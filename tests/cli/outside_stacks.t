@@ -63,7 +63,7 @@ if gcc -m32 -O2 -nostdlib -static -fno-pic -no-pie -o words words.c 2>err && ./w
 	is $? 0 "a 32-bit program: status 0"
 	share=$(countersink report --csv words.pb.gz | awk -F , '/thrice/ { a = $0 } /once/ { b = $0 } END { print (a != "") (b != "") }')
 	is "$share" 11 "both functions of a 32-bit program have names"
-	unlike "$(countersink report words.pb.gz 2>&1)" '\[anon\]|no symbol' "nothing of it has none"
+	unlike "$(countersink report words.pb.gz 2>&1)" '\[anon\]|no symbol' "no function of a 32-bit program lacks a name"
 else
 	skip "a 32-bit program" "no 32-bit compiler here"
 fi

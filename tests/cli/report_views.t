@@ -97,7 +97,7 @@ is "$("$COUNTERSINK" report --tree i.pb.gz | grep -c "$(printf '\033')")" 0 'a t
 
 # ---- lines and instructions
 annotated=$("$COUNTERSINK" report --annotate churn i.pb.gz)
-like "$annotated" '^[0-9.]+ % of task-clock in it, [0-9.]+ % with what it called$' 'annotated: the verdict'
+like "$annotated" '^[0-9.]+ % of task-clock in it, [0-9.]+ % with what it called$' '--annotate begins with the shares of the function'
 # A quarter of all samples is in this line, nearly all of it in what is inlined there; the loop's own lines may have none.
 like "$annotated" '^ +([0-9.]+ +)?[0-9.]+ +[0-9]+  .*scramble\(hash \^ bytes\[i\]\);$' 'annotated: a source line with its cost'
 like "$annotated" '^ +[0-9]+  +return hash;$' 'annotated: the surrounding source lines'

@@ -198,13 +198,14 @@ static void test_replaced(void)
 	csink_attach_object_place(first, place, sizeof(place));
 	is_str(place, path, "an object is at its path");
 	unlink(path);
-	ok(csink_attach_objects_get(&objects, 0, "", path) == first, "one that is gone is known by its path");
+	ok(csink_attach_objects_get(&objects, 0, "", path) == first,
+	   "an object whose file is gone is known by its path");
 	csink_attach_object_place(first, place, sizeof(place));
-	ok(leads_to(place, was.st_size), "and its file can be opened: %s", place);
+	ok(leads_to(place, was.st_size), "a file that is gone can be opened: %s", place);
 	write_file(&f);
 	ok(!truncate(path, was.st_size + 1) && !stat(path, &st), "another file takes the path");
 	second = csink_attach_objects_get(&objects, 0, "", path);
-	ok(second && second != first, "that is another object");
+	ok(second && second != first, "another file at the path is another object");
 	csink_attach_object_place(first, place, sizeof(place));
 	ok(leads_to(place, was.st_size), "the first one's file can still be opened");
 	csink_attach_object_place(second, place, sizeof(place));

@@ -74,7 +74,7 @@ static void test_steps(void)
 	uint32_t nr_steps = 0;
 	bool is_more;
 
-	ok(!csink_rings_init(&rings, 1, 16), "one ring");
+	ok(!csink_rings_init(&rings, 1, 16), "one ring is made");
 	fill(100);
 	is_more = csink_rings_drain_some(&rings, 100, step, count, NULL);
 	ok(is_more && nr_taken == 5, "a step takes no more than its bytes and a record (%u), and another one is due",
@@ -100,12 +100,13 @@ int main(void)
 {
 	struct pollfd ready = {.events = POLLIN};
 
-	ok(!csink_rings_init(&rings, 1, 16) && !csink_rings_share(&rings), "rings that another thread looks into");
+	ok(!csink_rings_init(&rings, 1, 16) && !csink_rings_share(&rings),
+	   "rings that another thread looks into are made");
 	ready.fd = rings.epoll_fd;
 	csink_rings_wake(&rings, 1);
-	ok(is_ready(rings.epoll_fd), "a wake-up comes");
+	ok(is_ready(rings.epoll_fd), "waking a ring makes its descriptor readable");
 	csink_rings_drain(&rings, UINT64_MAX, take, NULL);
-	ok(poll(&ready, 1, 0) == 0, "draining takes it back");
+	ok(poll(&ready, 1, 0) == 0, "draining makes the descriptor unreadable again");
 	comes_between = true;
 	csink_rings_drain(&rings, UINT64_MAX, take, NULL);
 	ok(is_ready(rings.epoll_fd), "a wake-up that is asked for during a drain comes after it");

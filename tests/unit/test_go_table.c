@@ -56,12 +56,16 @@ static void check_true(enum csink_go_form form, bool with_text, const char *what
 	made_go_make(image, form, with_text);
 	if (!ok(open_made(&table), "%s: the table is opened", what))
 		return;
-	ok(!strcmp(describe(&table, MADE_GO_TEXT + 1), "main.main:10"), "%s: a function", what);
+	ok(!strcmp(describe(&table, MADE_GO_TEXT + 1), "main.main:10"),
+	   "%s: an address in a function has its name and line", what);
 	ok(!strcmp(describe(&table, MADE_GO_TEXT + MADE_GO_FUNCTION + 0x50), "main.leaf:41 main.mid:31 main.outer:21"),
 	   "%s: inlined calls, innermost first", what);
-	ok(!strcmp(describe(&table, MADE_GO_TEXT + MADE_GO_FUNCTION + 0x70), "main.outer:22"), "%s: behind them", what);
-	ok(!strcmp(describe(&table, MADE_GO_TEXT - 1), "none"), "%s: before the first function", what);
-	ok(!strcmp(describe(&table, MADE_GO_TEXT + 3 * MADE_GO_FUNCTION), "none"), "%s: behind the last one", what);
+	ok(!strcmp(describe(&table, MADE_GO_TEXT + MADE_GO_FUNCTION + 0x70), "main.outer:22"),
+	   "%s: behind inlined calls, the function itself", what);
+	ok(!strcmp(describe(&table, MADE_GO_TEXT - 1), "none"), "%s: an address before the first function has no name",
+	   what);
+	ok(!strcmp(describe(&table, MADE_GO_TEXT + 3 * MADE_GO_FUNCTION), "none"),
+	   "%s: an address behind the last function has no name", what);
 	ok(csink_go_find(&table, MADE_GO_TEXT + 0x20, &function) &&
 		   csink_go_sp_offset(&table, &function, MADE_GO_TEXT + 0x20, &bytes) && bytes == 32,
 	   "%s: how far the stack pointer moved", what);

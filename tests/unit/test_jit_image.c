@@ -105,7 +105,7 @@ static void whole(void)
 	ok(csink_jit_image_open(&image, &from, sizeof(from)) && image.symbols == SYMBOLS, "an image is opened");
 	ok(csink_jit_image_next(&image, &at, &range) && range.start == CODE && range.end == CODE + BYTES &&
 		   !csink_jit_image_next(&image, &at, &range),
-	   "its code is its section");
+	   "the code of an image is its section");
 	ok(!strcmp(names_of(&from, sizeof(from), text, sizeof(text)), "first,second,?"),
 	   "symbols of a section, and absolute ones, name code (%s)", text);
 	from.sections[TEXT].sh_addr = 0;

@@ -394,7 +394,7 @@ int main(void)
 	struct csink_attach_codes_room *room = csink_attach_codes_room_new();
 
 	image = mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ok(room && image != MAP_FAILED, "memory");
+	ok(room && image != MAP_FAILED, "there is memory for an image");
 	srandom(18);
 	for (int minor = 7; minor <= 14; minor++)
 		check_version(minor, room);

@@ -68,13 +68,14 @@ static void paths(void)
 {
 	char path[16];
 
-	ok(!strcmp(csink_script_path("/a/b.js", path, sizeof(path)), "/a/b.js"), "a path is itself");
+	ok(!strcmp(csink_script_path("/a/b.js", path, sizeof(path)), "/a/b.js"), "a path stays as it is");
 	ok(!strcmp(csink_script_path("file:///a%20b/c.mjs", path, sizeof(path)), "/a b/c.mjs"), "a URL is decoded");
 	ok(!strcmp(csink_script_path("file:///a.mjs?x=1", path, sizeof(path)), "/a.mjs"),
-	   "its query is not part of the path");
-	ok(!strcmp(csink_script_path("file:///a%00b%zz%", path, sizeof(path)), "/a%00b%zz%"), "what is no code stays");
+	   "the query of a URL is not part of the path");
+	ok(!strcmp(csink_script_path("file:///a%00b%zz%", path, sizeof(path)), "/a%00b%zz%"),
+	   "a URL: characters that are no code stay");
 	ok(!strcmp(csink_script_path("file:///123456789012345678", path, sizeof(path)), "/12345678901234"),
-	   "a long one is cut");
+	   "a long path is cut");
 	ok(!strcmp(csink_script_path("file://host/a", path, sizeof(path)), "file://host/a") &&
 		   !strcmp(csink_script_path("node:fs", path, sizeof(path)), "node:fs"),
 	   "other URLs stay");

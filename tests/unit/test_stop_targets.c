@@ -19,7 +19,7 @@
 #include "tests/unit/tap.h"
 
 #define NR_THREADS 8
-#define NR_HALTS 30
+#define NR_STOPS 30
 #define NR_KILLS 200
 
 static int act_calls;
@@ -217,7 +217,7 @@ static void keeps_signals(void (*serve)(void), const char *what)
 	nr_sent = is_over = 0;
 	pthread_create(&sender, NULL, send_signals, &pid);
 	/* The sender gets a CPU when the machine has one for it: go on until more signals than stops were made. */
-	for (int i = 0; i < NR_HALTS || (nr_sent <= NR_HALTS && time(NULL) < deadline); i++)
+	for (int i = 0; i < NR_STOPS || (nr_sent <= NR_STOPS && time(NULL) < deadline); i++)
 		failed += stop_once(pid, &stop) != 0;
 	is_over = 1;
 	pthread_join(sender, NULL);
@@ -225,7 +225,7 @@ static void keeps_signals(void (*serve)(void), const char *what)
 	if (write(tell[1], "x", 1) != 1 || read(hear[0], &got, sizeof(got)) != sizeof(got))
 		got = -1;
 	is_num(got, nr_sent, what);
-	ok(nr_sent > NR_HALTS, "%ld signals", (long)nr_sent);
+	ok(nr_sent > NR_STOPS, "there are more signals than stops: %ld", (long)nr_sent);
 	end(pid);
 }
 

@@ -192,8 +192,8 @@ static void check_growth(void)
 	ok(first < CSINK_ROW_FIRST_BYTES, "the first rows are in the first pages");
 	for (; csink_row_mask() == first && nr < 2 * CSINK_ROW_FIRST_ROWS; nr++)
 		csink_row_find(pc + nr, false, mix);
-	ok(nr >= CSINK_ROW_FIRST_ROWS / 2 && nr < 2 * CSINK_ROW_FIRST_ROWS, "so are the next hundreds of rows (%zu)",
-	   (size_t)nr);
+	ok(nr >= CSINK_ROW_FIRST_ROWS / 2 && nr < 2 * CSINK_ROW_FIRST_ROWS,
+	   "the next hundreds of rows are in the first pages, too (%zu)", (size_t)nr);
 	is_num((intptr_t)csink_row_mask(), CSINK_ROW_TABLE_BYTES - sizeof(struct csink_row_entry),
 	       "many rows are in all pages");
 	ok(csink_row_find(pc, false, mix) == row, "a row is the same in the larger table");

@@ -80,7 +80,7 @@ static void check_operands(void)
 		   insn.base == CSINK_X86_NO_REG && insn.disp == 40,
 	   "mov %%fs:40, %%rax");
 	ok(csink_x86_decode((const uint8_t *)"\xe8\xfb\xff\xff\xff", 5, true, &insn) && insn.imm == -5,
-	   "call of itself");
+	   "a call of itself has a negative distance");
 }
 
 /* A line of objdump: an address, bytes, the instruction. Returns how many bytes; 0: it is no instruction. */
