@@ -68,6 +68,10 @@ PAGE_SCRIPTS := $(addprefix launcher/output/html/,format.js colors.js model.js f
 	views.js app.js)
 PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launcher/output/html/style.css $(PAGE_SCRIPTS)
 
+# The page of history, likewise.
+HISTORY_SCRIPTS := launcher/commands/history/page/history.js
+HISTORY_PARTS := launcher/output/html/assemble $(addprefix launcher/commands/history/page/,page.html style.css) $(HISTORY_SCRIPTS)
+
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 
@@ -152,6 +156,7 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS) $(API_SRCS))
 AGENT_OBJS := $(call obj,$(AGENT_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o \
+	$(B)/obj/launcher/commands/history/history_page.o \
 	$(B)/obj/launcher/commands/completion/completion_text.o
 # The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
 # libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
@@ -247,6 +252,14 @@ $(B)/page/html_head.html: $(PAGE_PARTS)
 	launcher/output/html/assemble $@ $(@D)/html_tail.html $(PAGE_SCRIPTS)
 
 $(B)/obj/launcher/output/html_page.o: launcher/output/html_page.S $(B)/page/html_head.html
+	@mkdir -p $(@D)
+	$(CC) -c -Wa,-I$(B)/page -o $@ $<
+
+$(B)/page/history_head.html: $(HISTORY_PARTS)
+	@mkdir -p $(@D)
+	launcher/output/html/assemble $@ $(@D)/history_tail.html $(HISTORY_SCRIPTS)
+
+$(B)/obj/launcher/commands/history/history_page.o: launcher/commands/history/history_page.S $(B)/page/history_head.html
 	@mkdir -p $(@D)
 	$(CC) -c -Wa,-I$(B)/page -o $@ $<
 

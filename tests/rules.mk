@@ -441,7 +441,7 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 .PHONY: show-sources
 show-sources:
 	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(LAUNCHER_SRCS) launcher/output/html_page.S \
-		launcher/commands/completion/completion_text.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
+		launcher/commands/history/history_page.S launcher/commands/completion/completion_text.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS)) \
 		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \
 		$(patsubst %,tests/bench/%.c,$(basename $(BENCHES))) $(PMU_TESTS:%=tests/pmu/test_%.c) \
@@ -508,7 +508,7 @@ bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF
 # The page in a browser, and other tools' own readers on what export writes: heavier than what `check` needs, so apart.
 # Browser pictures stay in $(B)/browser.
 .PHONY: check-html
-check-html: all $(B)/tests/targets/burn ## test the page in Chromium, and exports with the tools that they are for
+check-html: all $(B)/tests/targets/burn ## test the pages in Chromium, and exports with the tools that they are for
 	@scripts/install-deps export
 	@tests/browser/fetch_npm $(B)/npm
-	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm prove --timer --failures --comments tests/browser/page.t tests/browser/tools.t
+	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm prove --timer --failures --comments tests/browser/page.t tests/browser/history.t tests/browser/tools.t

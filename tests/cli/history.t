@@ -151,7 +151,7 @@ like "$(cat out)" '^1 change point\. A change point is a question' "the change i
 line=$(sed -n 's/^1\. \([0-9a-f]*\) .*/\1/p' out)
 index=$(grep -n "\"commit\": \"$line" slower.jsonl | cut -d: -f1)
 ok "the change is placed within one line of the true one (41): $index" test "$index" -ge 40 -a "$index" -le 42
-like "$(cat out)" "^1\. $line \(2026-02-1[0-9]\), found [0-9] lines later: \./bench 'a b': crc32_of in bench \+(9|10|11)\.[0-9] %, cpu \+" \
+like "$(cat out)" "^1\. $line \(2026-02-1[0-9]\), found [0-9] lines? later: \./bench 'a b': crc32_of in bench \+(9|10|11)\.[0-9] %, cpu \+" \
 	"a change point has its commit and what changed, the clearest first"
 old=$(id slower.jsonl $((index - 2))) new=$(id slower.jsonl $((index + 1)))
 ok "the command that confirms it is printed" grep -qxF "   confirm it: git checkout --detach $new && perf-gate.sh $old -- ./bench 'a b'" out
@@ -223,6 +223,13 @@ history -f xml slower.jsonl
 is $? 2 "an unknown format: status 2"
 history -o x slower.jsonl
 is "$? $(cat err)" "2 countersink: option --output: it is for --export, which is not given" "--output without --export is refused"
+
+# ---- the page; tests/browser/history.t looks at it
+history --html page.html slower.jsonl
+is $? 0 "--html: status 0"
+ok "the table is printed beside the page" cmp sorted.out out
+ok "the page has no foreign text as markup" sh -c '! grep -q "<b>" page.html && grep -qF "evil\\\\x1b" page.html'
+like "$(cat page.html)" '<title>slower.jsonl</title>' "the page's title is the file"
 
 # ---- damage
 {

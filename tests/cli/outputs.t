@@ -120,6 +120,7 @@ for kind in link hanging FIFO file; do
 		x 1 export -f html -o $S/x a.pb.gz
 		x 1 export -f perf.data -o $S/x a.pb.gz
 		x 1 export -f callgrind -o $S/x a.pb.gz
+		x 1 history --html $S/x history.jsonl
 		x 1 history -f csv -o $S/x history.jsonl
 		x 1 diff --html $S/x a.pb.gz b.pb.gz
 		x 1 gate -q --runs 2 --warmup 0 --history $S/x --anchor a --commit c --vs true -- true

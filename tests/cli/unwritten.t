@@ -91,6 +91,7 @@ done <<-ROWS
 	1 /dev/full - report -o /dev/full a.pb.gz
 	$(formats '1 /dev/full - export -f %s -o /dev/full a.pb.gz')
 	1 /dev/full - diff --html /dev/full a.pb.gz b.pb.gz
+	1 /dev/full - history --html /dev/full history.jsonl
 	1 /dev/full - history -f github -o /dev/full history.jsonl
 	1 /dev/full - merge -o /dev/full a.pb.gz b.pb.gz
 	1 /dev/full - gate -q --runs 2 --warmup 0 --tap /dev/full --vs true -- true

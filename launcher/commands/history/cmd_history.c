@@ -33,7 +33,31 @@ static int write_export(FILE *out, void *arg)
 	return csink_history_export(out, export->format, export->view);
 }
 
-/* Returns 0 or -errno, and a line on stderr has the reason. */
+struct page {
+	const char *title;
+	const struct csink_history_view *view;
+};
+
+static int write_html(FILE *out, void *arg)
+{
+	const struct page *page = arg;
+
+	return csink_history_html(out, page->title, page->view);
+}
+
+/* The page, where one is wanted. Returns 0 or -errno, and a line on stderr has the reason. */
+static int write_page(const struct csink_options *o, const char *title, const struct csink_history_view *view)
+{
+	const char *path = csink_options_text(o, CSINK_HISTORY_OPT_HTML);
+	struct page page = {title, view};
+	int err = *path ? csink_export_file(path, 0, write_html, &page) : 0;
+
+	if (err)
+		csink_say_unwritten(path, -err, NULL);
+	return err;
+}
+
+/* Returns likewise. */
 static int print(const struct csink_options *o, const struct csink_history_view *view)
 {
 	const char *path = csink_options_text(o, CSINK_HISTORY_OPT_OUTPUT);
@@ -52,15 +76,17 @@ static int print(const struct csink_options *o, const struct csink_history_view 
 	return err;
 }
 
-static int show(const struct csink_options *o, const struct csink_history *h)
+static int show(const struct csink_options *o, const char *path, const struct csink_history *h)
 {
 	bool all = csink_options_bool(o, CSINK_HISTORY_OPT_ALL);
 	struct csink_history_changes changes;
-	int status;
+	struct csink_history_view view = {h, &changes, all};
+	int status, page_err;
 
 	if (csink_history_changes_find(h, all, &changes))
 		return csink_fail(CSINK_EXIT_FAILED, "not enough memory to look for changes");
-	if (print(o, &(struct csink_history_view){h, &changes, all}))
+	page_err = write_page(o, strcmp(path, "-") ? path : "standard input", &view);
+	if (print(o, &view) || page_err)
 		status = CSINK_EXIT_FAILED;
 	else
 		status = is_news(h, &changes) ? CSINK_EXIT_REGRESSED : CSINK_EXIT_OK;
@@ -84,7 +110,7 @@ static int main_history(const struct csink_options *o, int nr, char **operands)
 						    "(see countersink help history)");
 	if (csink_history_read(operands[0], &history, why, sizeof(why)))
 		return csink_fail(CSINK_EXIT_FAILED, "%s", why);
-	status = show(o, &history);
+	status = show(o, operands[0], &history);
 	csink_history_free(&history);
 	return status;
 }

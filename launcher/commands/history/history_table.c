@@ -142,11 +142,12 @@ static void print_change(FILE *out, const struct csink_history *h, const struct 
 			 uint32_t nr)
 {
 	const struct csink_history_line *line = &h->lines[change->line];
+	uint32_t later = change->found - CSINK_MIN(change->line, change->found);
 	char commit[80], percent[32], name[512], command[8192];
 
-	csink_text_print(out, "\n%u. %s%s%.10s%s, found %u lines later: %s:", nr, csink_history_commit(line, commit),
-			 line->committed ? " (" : "", line->committed ?: "", line->committed ? ")" : "",
-			 change->found - CSINK_MIN(change->line, change->found), h->cases[change->of_case].name);
+	csink_text_print(out, "\n%u. %s%s%.10s%s, found %u %s later: %s:", nr, csink_history_commit(line, commit),
+			 line->committed ? " (" : "", line->committed ?: "", line->committed ? ")" : "", later,
+			 later == 1 ? "line" : "lines", h->cases[change->of_case].name);
 	for (uint32_t i = 0; i < change->nr_shifts && i < MAX_NAMED; i++) {
 		csink_format_function(name, sizeof(name), h->series[change->shifts[i].series].name, 60);
 		csink_text_print(out, "%s %s %s", i ? "," : "", name,

@@ -1,0 +1,153 @@
+/*
+ * A history as a page of HTML (page/): the fixed parts, and between them the title and the data as JSON, so that no
+ * name in it is ever more than text.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "launcher/base/json.h"
+#include "launcher/base/text.h"
+#include "launcher/commands/history/history_export.h"
+#include "launcher/output/report.h"
+
+/* history_page.S: the page before and after its data, which the build makes of page/. */
+extern const char csink_history_head[], csink_history_head_end[], csink_history_tail[], csink_history_tail_end[];
+
+static void put_text(FILE *out, const char *before, const char *text)
+{
+	fputs(before, out);
+	if (text)
+		csink_json_quote(out, text, true);
+	else
+		fputs("null", out);
+}
+
+static void put_real(FILE *out, const char *before, double value)
+{
+	fputs(before, out);
+	if (isfinite(value))
+		fprintf(out, "%.6g", value);
+	else
+		fputs("null", out);
+}
+
+static void put_lines(FILE *out, const struct csink_history *h)
+{
+	char commit[80];
+
+	for (uint32_t i = 0; i < h->nr_lines; i++) {
+		const struct csink_history_line *line = &h->lines[i];
+
+		put_text(out, i ? ",\n{\"commit\":" : "{\"commit\":", line->commit);
+		put_text(out, ",\"short\":", csink_history_commit(line, commit));
+		put_text(out, ",\"committed\":", line->committed);
+		put_text(out, ",\"time\":", line->time);
+		put_text(out, ",\"anchor\":", line->anchor);
+		put_text(out, ",\"cpu\":", line->cpu);
+		putc('}', out);
+	}
+}
+
+static void put_series(FILE *out, const struct csink_history_series *s)
+{
+	put_text(out, "{\"name\":", s->name);
+	fprintf(out, ",\"function\":%d", s->is_function);
+	put_text(out, ",\"unit\":", s->unit);
+	for (uint32_t i = 0; i < s->nr_points; i++) {
+		fprintf(out, i ? ",[%u" : ",\"points\":[[%u", s->points[i].line);
+		put_real(out, ",", s->points[i].ratio);
+		put_real(out, ",", s->points[i].low);
+		put_real(out, ",", s->points[i].high);
+		putc(']', out);
+	}
+	fputs("]}", out);
+}
+
+static bool has_shift(const struct csink_history_view *view, uint32_t series)
+{
+	for (uint32_t i = 0; i < view->changes->nr; i++) {
+		for (uint32_t k = 0; k < view->changes->all[i].nr_shifts; k++) {
+			if (view->changes->all[i].shifts[k].series == series)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Series that are shown, and those that changed. @places: set to where each is in its case. */
+static void put_cases(FILE *out, const struct csink_history_view *view, uint32_t *places)
+{
+	const struct csink_history *h = view->history;
+
+	for (uint32_t c = 0; c < h->nr_cases; c++) {
+		uint32_t nr = 0;
+
+		put_text(out, c ? "]},\n{\"name\":" : "{\"name\":", h->cases[c].name);
+		fputs(",\"series\":[", out);
+		for (int functions = 0; functions < 2; functions++) {
+			for (uint32_t i = 0; i < h->nr_series; i++) {
+				const struct csink_history_series *s = &h->series[i];
+
+				if (s->of_case != c || s->is_function != functions ||
+				    (!csink_history_is_shown(view, s) && !has_shift(view, i)))
+					continue;
+				fputs(nr ? ",\n" : "\n", out);
+				put_series(out, s);
+				places[i] = nr++;
+			}
+		}
+	}
+	fputs("]}", out);
+}
+
+static void put_change(FILE *out, const struct csink_history *h, const struct csink_history_change *change,
+		       const uint32_t *places)
+{
+	char command[8192];
+
+	fprintf(out, "{\"case\":%u,\"line\":%u,\"later\":%u,\"shifts\":[", change->of_case, change->line,
+		change->found - CSINK_MIN(change->line, change->found));
+	for (uint32_t i = 0; i < change->nr_shifts; i++) {
+		const struct csink_history_shift *shift = &change->shifts[i];
+
+		fprintf(out, i ? ",[%u" : "[%u", places[shift->series]);
+		put_real(out, ",", shift->ratio);
+		fprintf(out, ",%u]", shift->first);
+	}
+	csink_history_confirm(h, change, false, command, sizeof(command));
+	put_text(out, "],\"confirm\":", command);
+	put_text(out,
+		 ",\"bisect\":", csink_history_confirm(h, change, true, command, sizeof(command)) ? command : NULL);
+	putc('}', out);
+}
+
+int csink_history_html(FILE *out, const char *title, const struct csink_history_view *view)
+{
+	const struct csink_history *h = view->history;
+	CSINK_AUTO_FREE uint32_t *places = calloc(h->nr_series + 1, sizeof(*places));
+	const char *mark = "@TITLE@", *at = strstr(csink_history_head, mark);
+
+	if (!places)
+		return -ENOMEM;
+	fwrite(csink_history_head, 1, at - csink_history_head, out);
+	csink_text_put(out, CSINK_TEXT_XML, title);
+	at += strlen(mark);
+	fwrite(at, 1, csink_history_head_end - at, out);
+	put_text(out, "{\"title\":", title);
+	fputs(",\"lines\":[", out);
+	put_lines(out, h);
+	fputs("],\n\"cases\":[", out);
+	put_cases(out, view, places);
+	fputs("],\n\"changes\":[", out);
+	for (uint32_t i = 0; i < view->changes->nr; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		put_change(out, h, &view->changes->all[i], places);
+	}
+	fputs("]}\n", out);
+	fwrite(csink_history_tail, 1, csink_history_tail_end - csink_history_tail, out);
+	return csink_report_flush(out);
+}
