@@ -61,6 +61,10 @@ HANDLER_ROOTS := \
 	alarm:on_timer alarm:ready alarm:set timer_fork:adopt csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
 
+# A plugin for qemu-user, which counts instructions for the gate.
+PLUGIN_SRCS := $(call sources,preload/qemu)
+PLUGIN := countersink/qemu_count.so
+
 LAUNCHER_SRCS := $(call sources,launcher launcher/* launcher/*/*)
 
 # The page of export's html: put together by assemble, and embedded.
@@ -80,7 +84,7 @@ UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 # over thirty of CPU time) make a tier of their own, so that `make check` takes less than three minutes on two processors.
 LONE_CLI_TESTS := exhausted
 SLOW_LONE_CLI_TESTS := gate gate_baseline
-SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames_async frames_go frames_java frames_languages frames_v8 gate_ci limits made_pythons outside own_events programs_denied programs_unprivileged reserve
+SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames_async frames_go frames_java frames_languages frames_v8 gate_ci gate_deterministic limits made_pythons outside own_events programs_denied programs_unprivileged reserve
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
@@ -223,7 +227,7 @@ BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 
 .PHONY: all
 all: $(B)/bin/countersink $(addprefix $(B)/lib/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS) $(API_LIB) $(API_LINKS) \
-		libcountersink-api.a) ## build the launcher and the libraries (the default)
+		libcountersink-api.a $(PLUGIN)) ## build the launcher and the libraries (the default)
 
 # $(call preload_rules,TREE,FLAGS): the tree's flags stamp, whose change rebuilds, and its preload objects.
 define preload_rules
@@ -276,6 +280,11 @@ $(B)/lib/$(API_LIB): $(API_OBJS) preload/api/libcountersink-api.map
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(API_LDFLAGS) $(LDFLAGS) -o $@ $(API_OBJS) $(LIB_LIBS)
 
+# What it calls is qemu's.
+$(B)/lib/$(PLUGIN): $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.o)
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro $(LDFLAGS) -o $@ $^ -lpthread
+
 $(addprefix $(B)/lib/,$(API_LINKS)): | $(B)/lib/$(API_LIB)
 	@mkdir -p $(@D)
 	ln -sf $(API_LIB) $@
@@ -305,7 +314,7 @@ $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
 
--include $(SO_OBJS:.o=.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
+-include $(SO_OBJS:.o=.d) $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d) $(STUBS:%=$(B)/obj/preload/stub/%.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
@@ -323,7 +332,7 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 	@status=0; clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cc') || status=1; \
 	scripts/check-arrows || status=1; \
 	shellcheck -S warning $$(git grep -lE '^#!(/usr)?/bin/(env )?(ba)?sh' -- scripts .ci tests) || status=1; \
-	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(LAUNCHER_SRCS)) | \
+	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(LAUNCHER_SRCS)) | \
 		xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 8 clang-tidy --quiet -p . 2>$(B)/tidy.log || { status=1; cat $(B)/tidy.log; }; \
 	exit $$status
 
@@ -331,10 +340,10 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 define command_json
 {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(BASE_CFLAGS) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
 endef
-commands = $(foreach src,$(PRELOAD_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
+commands = $(foreach src,$(PRELOAD_SRCS) $(PLUGIN_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
 	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
 # By make's own writing: the text is longer than a shell takes.
-compile_commands.json: Makefile $(PRELOAD_SRCS) $(LAUNCHER_SRCS) ## write the compilation database for editors
+compile_commands.json: Makefile $(PRELOAD_SRCS) $(PLUGIN_SRCS) $(LAUNCHER_SRCS) ## write the compilation database for editors
 	$(file >$@.new,$(commands))
 	@{ echo '['; sed '/^ *$$/d; s/^ *//' $@.new | sed '$$!s/$$/,/'; echo ']'; } >$@
 	@rm -f $@.new
@@ -348,7 +357,7 @@ completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
 INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
 	$(BINDIR)/countersink $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(API_LINKS) pkgconfig/countersink-api.pc) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(foreach page,$(MAN_PAGES),$(MANDIR)/$(call man_place,$(page)))
-LIB_FILES := libcountersink.so $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
+LIB_FILES := libcountersink.so $(PLUGIN) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
 define API_PC
 prefix=$(PREFIX)
 libdir=$(LIBDIR)

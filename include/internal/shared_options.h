@@ -15,6 +15,7 @@ enum csink_opt_flags {
 	CSINK_OPT_NUMBER = 1 << 3,   /* a whole number, 1 or more */
 	CSINK_OPT_NO_ENV = 1 << 4,   /* has no variable */
 	CSINK_OPT_SECONDS = 1 << 5,  /* a time above 0, in seconds; decimals allowed */
+	CSINK_OPT_OPTIONAL = 1 << 6, /* the value is attached (--name=value), or left out: "auto" */
 };
 
 /*

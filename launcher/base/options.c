@@ -282,6 +282,8 @@ static int parse_long(struct csink_options *o, int left, char **argv)
 			continue;
 		if (!equals && o->table[i].flags & CSINK_OPT_BOOL)
 			return set_value(o, i, "1") ? -EINVAL : 1;
+		if (!equals && o->table[i].flags & CSINK_OPT_OPTIONAL)
+			return set_value(o, i, "auto") ? -EINVAL : 1;
 		took = take_value(o, i, equals ? equals + 1 : NULL, left, argv);
 		if (!took)
 			csink_why(0, o->error, sizeof(o->error), "option --%s needs a value: --%s=%s", name, name,

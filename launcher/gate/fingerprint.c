@@ -31,7 +31,7 @@ static const struct {
 	bool refused;
 } parts[NR_PARTS] = {
 	[PROGRAM] = {"gate_program", "program", true},
-	[MODE] = {"gate_mode", "kind of measurement", true}, /* "measured" or "simulated" */
+	[MODE] = {"gate_mode", "kind of measurement", true}, /* csink_gate_simulator_mode */
 	[EVENTS] = {"gate_events", "event", true},           /* as printed for the library */
 	[CPU] = {"gate_cpu", "CPU", true},
 	[COMMAND] = {"gate_command", "command line", false},
@@ -49,6 +49,11 @@ static const char *text_of(const struct csink_profile *print, enum part part)
 static void set(struct csink_profile *print, enum part part, const char *text)
 {
 	csink_profile_fact_add(print, parts[part].key, "%s", text);
+}
+
+const char *csink_gate_fingerprint_mode(const struct csink_profile *baseline)
+{
+	return csink_profile_fact(baseline, parts[MODE].key, 0);
 }
 
 /* ---- the machine ---- */
@@ -125,8 +130,9 @@ char *csink_gate_governors(const char *directory)
 }
 
 struct csink_profile *csink_gate_fingerprint_take(char *const *argv, const struct csink_gate_runner *runner,
-						  bool simulate)
+						  const char *mode)
 {
+	bool simulate = strcmp(mode, "measured") != 0;
 	struct csink_profile *print = csink_profile_create();
 	CSINK_AUTO_FREE char *cpu = simulate ? strdup("") : csink_gate_cpu_name("/proc/cpuinfo");
 	CSINK_AUTO_FREE char *governor = simulate ? strdup("") : csink_gate_governors("/sys/devices/system/cpu");
@@ -143,7 +149,7 @@ struct csink_profile *csink_gate_fingerprint_take(char *const *argv, const struc
 	set(print, FREQUENCY, simulate ? "" : runner->frequency_text);
 	set(print, CPU, cpu);
 	set(print, GOVERNOR, governor);
-	set(print, MODE, simulate ? "simulated" : "measured");
+	set(print, MODE, mode);
 	if (!uname(&name))
 		csink_profile_fact_add(print, parts[KERNEL].key, "%s %s %s", name.sysname, name.release, name.machine);
 	return print;

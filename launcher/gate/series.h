@@ -11,6 +11,8 @@
 #include "launcher/gate/pin.h"
 #include "launcher/gate/placement.h"
 
+struct csink_gate_simulator;
+
 /* What is to be done. */
 struct csink_gate_plan {
 	char **argv[CSINK_GATE_NR_SIDES]; /* [CSINK_GATE_OLD] NULL: the baseline's runs are in the data already */
@@ -19,12 +21,13 @@ struct csink_gate_plan {
 	uint32_t warmup;                  /* runs of each side that are not counted */
 	char *prepare, *cleanup;          /* shell commands around each run; NULL: none */
 	enum csink_gate_pin_how pin;
-	int cpu;         /* of CSINK_GATE_PIN_CPU */
-	bool move;       /* each run has its program in other pages: placement.h */
-	bool simulate;   /* count instructions under valgrind */
-	bool keep;       /* merge the profiles of each side */
-	bool progress;   /* on stderr, which is a terminal */
-	bool look_again; /* runs are judged as they come, to see whether they are enough */
+	int cpu;                                /* of CSINK_GATE_PIN_CPU */
+	bool move;                              /* each run has its program in other pages: placement.h */
+	bool simulate;                          /* count instructions exactly: */
+	struct csink_gate_simulator *simulator; /* by this tool */
+	bool keep;                              /* merge the profiles of each side */
+	bool progress;                          /* on stderr, which is a terminal */
+	bool look_again;                        /* runs are judged as they come, to see whether they are enough */
 };
 
 #define CSINK_GATE_MAX_NOTES 24

@@ -10,8 +10,8 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/message.h"
-#include "launcher/gate/callgrind.h"
 #include "launcher/gate/series.h"
+#include "launcher/gate/simulator.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge.h"
 #include "launcher/profile/profile.h"
@@ -215,11 +215,16 @@ static int run_measured(struct csink_gate_series *series, enum csink_gate_side s
 	return err;
 }
 
-static int run_simulated(struct csink_gate_series *series, enum csink_gate_side side)
+static int run_simulated(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
 {
-	struct csink_gate_run *run = csink_gate_run_add(series->data, side);
+	struct csink_gate_run unused = {.side = side}, *run = &unused;
+	int err;
 
-	return run ? csink_gate_callgrind_run(series, run) : -ENOMEM;
+	if (number >= 0)
+		run = csink_gate_run_add(series->data, side);
+	err = run ? csink_gate_simulate(series, run, number < 0) : -ENOMEM;
+	csink_gate_weights_free(&unused.weights);
+	return err;
 }
 
 int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
@@ -237,7 +242,7 @@ int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side,
 		csink_gate_placement_move(&series->placement, side, &series->random);
 	csink_gate_pin_begin(&series->pin, &series->runner->inherited);
 	if (!err)
-		err = series->plan->simulate ? run_simulated(series, side) : run_measured(series, side, number);
+		err = series->plan->simulate ? run_simulated(series, side, number) : run_measured(series, side, number);
 	csink_gate_pin_end(&series->runner->inherited);
 	/* What prepare made is cleaned up after a failure, too, and if a signal ends the gate; the first reason is
 	 * the one to report. */

@@ -277,20 +277,20 @@ like "$(cat private/out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "an
 
 # ---- exact counts
 if have valgrind; then
-	gate --deterministic -T 1% --json exact.json --vs "$WORK alpha 2 beta 40" -- "$WORK" alpha 2 beta 41
+	gate --deterministic=callgrind -T 1% --json exact.json --vs "$WORK alpha 2 beta 40" -- "$WORK" alpha 2 beta 41
 	is $? 3 "exact counts: 2.5 % more is found"
 	like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed: \+2\.5 % \(\+2\.5 to \+2\.5 in all runs\)' "exact counts: the 2.5 % regression is named"
 	like "$(cat out.tap)" '^ok [0-9]+ - alpha in gate_work unchanged: \+0\.0 %' "exact counts: unchanged functions pass"
-	gate --deterministic -b exact.pb.gz --update-baseline -- "$WORK" alpha 2 beta 40
-	gate --deterministic -T 1% -b exact.pb.gz -- "$WORK" alpha 2 beta 41
+	gate --deterministic=callgrind -b exact.pb.gz --update-baseline -- "$WORK" alpha 2 beta 40
+	gate --deterministic=callgrind -T 1% -b exact.pb.gz -- "$WORK" alpha 2 beta 41
 	is $? 3 "exact counts: the regression is found against a baseline"
-	gate --deterministic -T 1% -b exact.pb.gz -- "$WORK" alpha 2 beta 40
+	gate --deterministic=callgrind -T 1% -b exact.pb.gz -- "$WORK" alpha 2 beta 40
 	is $? 0 "exact counts: equal runs pass against a baseline"
 	refused 1 "another kind of measurement: 'simulated', not 'measured'" "exact counts compared with measured ones" -b exact.pb.gz -- "$WORK" alpha 2
 else
 	skip "exact counts" "no valgrind here"
 fi
-env PATH=/nowhere "$COUNTERSINK" gate --deterministic --self-check -- "$WORK" alpha 1 >out.tap 2>err
+env PATH=/nowhere "$COUNTERSINK" gate --deterministic=callgrind --self-check -- "$WORK" alpha 1 >out.tap 2>err
 is $? 2 "no valgrind: status 2"
 like "$(cat err)" 'there is no valgrind here' "a missing valgrind is reported"
 

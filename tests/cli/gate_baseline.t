@@ -116,11 +116,11 @@ if have "${CC%% *}" && build_library 3 -Wl,--build-id=sha1; then
 	gate -b library.pb.gz -- ./bench
 	noted "$TMP/lib/libwork.so.1[.3]* is another build than when the baseline was made" "a changed library without a build-id is named"
 	if have valgrind; then
-		gate --deterministic -b exact.pb.gz --update-baseline -- ./bench
-		gate --deterministic -b exact.pb.gz -- ./bench
+		gate --deterministic=callgrind -b exact.pb.gz --update-baseline -- ./bench
+		gate --deterministic=callgrind -b exact.pb.gz -- ./bench
 		unlike "$(cat out.tap)" 'another build' "exact counts: an unchanged library gives no note"
 		build_library 7
-		gate --deterministic -b exact.pb.gz -- ./bench
+		gate --deterministic=callgrind -b exact.pb.gz -- ./bench
 		noted "$TMP/lib/libwork.so.1[.7]* is another build than when the baseline was made" "exact counts: a changed library is named"
 	else
 		skip "libraries of exact counts" "no valgrind here"
@@ -145,9 +145,9 @@ kept=$(sed -n 's/.*the baseline is in //p' err)
 gate -b "$kept" -- "$WORK" alpha 1
 like "$(cat out.tap)" '^# runs: 2 and 2 ' "a baseline saved elsewhere on a full disk is usable"
 if have valgrind; then
-	gate --deterministic -b /dev/full --update-baseline -- "$WORK" alpha 1
+	gate --deterministic=callgrind -b /dev/full --update-baseline -- "$WORK" alpha 1
 	kept=$(sed -n 's/.*the baseline is in //p' err)
-	gate --deterministic -b "$kept" -- "$WORK" alpha 1
+	gate --deterministic=callgrind -b "$kept" -- "$WORK" alpha 1
 	like "$(cat out.tap)" '^ok 1 - instructions unchanged: ' "an exact baseline saved elsewhere is usable"
 	like "$(cat out.tap)" '^ok 2 - alpha in gate_work unchanged: ' "an exact baseline saved elsewhere has each function once"
 else

@@ -254,21 +254,54 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 	return CSINK_EXIT_FAILED;
 }
 
+static void describe_event(struct gate *gate)
+{
+	const struct csink_rec_event *event = &gate->set.runner.events.specs[0].rec;
+
+	if (gate->set.plan.simulate) {
+		csink_gate_simulator_describe(&gate->set.simulator, gate->result.event, sizeof(gate->result.event));
+		strcpy(gate->result.unit, "count");
+		return;
+	}
+	snprintf(gate->result.event, sizeof(gate->result.event), "%s at %s Hz", event->name,
+		 gate->set.runner.frequency_text);
+	snprintf(gate->result.unit, sizeof(gate->result.unit), "%s", *event->unit ? event->unit : "count");
+}
+
 /* ---- the baseline ---- */
+
+static int take_fingerprint(struct gate *gate)
+{
+	csink_profile_free(gate->print);
+	gate->print = csink_gate_fingerprint_take(gate->set.argv, &gate->set.runner,
+						  csink_gate_simulator_mode(&gate->set.simulator));
+	return gate->print ? 0 : csink_fail(-ENOMEM, "no memory");
+}
+
+/* The tool that made the baseline counts again, if the choice is ours. */
+static void follow_baseline(struct gate *gate)
+{
+	const char *mode = csink_gate_fingerprint_mode(gate->baseline.profile);
+
+	if (!gate->set.plan.simulate || !mode)
+		return;
+	csink_gate_simulator_follow(&gate->set.simulator, mode);
+	describe_event(gate);
+}
 
 static int open_baseline(struct gate *gate)
 {
 	const char *path = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_BASELINE);
 	char why[CSINK_WHY_BYTES];
 
-	gate->print = csink_gate_fingerprint_take(gate->set.argv, &gate->set.runner, gate->set.plan.simulate);
-	if (!gate->print)
-		return csink_fail(-ENOMEM, "no memory");
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s", path);
 	if (gate->set.update)
-		return 0;
+		return take_fingerprint(gate);
 	if (csink_gate_baseline_read(path, &gate->data, &gate->baseline, why, sizeof(why)))
 		return csink_fail(-EINVAL, "option --baseline: %s", why);
+	follow_baseline(gate);
+	if (take_fingerprint(gate))
+		return -ENOMEM;
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s, made %s", path, gate->baseline.when);
 	if (!csink_gate_option_flag(&gate->set, CSINK_GATE_OPT_ANY_ENVIRONMENT) &&
 	    !csink_gate_fingerprint_fits(gate->baseline.profile, gate->print, why, sizeof(why)))
@@ -313,20 +346,6 @@ static int report_result(struct gate *gate)
 
 /* ---- the runs ---- */
 
-static void describe_event(struct gate *gate)
-{
-	const struct csink_rec_event *event = &gate->set.runner.events.specs[0].rec;
-
-	if (gate->set.plan.simulate) {
-		strcpy(gate->result.event, "instructions, counted by valgrind's callgrind");
-		strcpy(gate->result.unit, "count");
-		return;
-	}
-	snprintf(gate->result.event, sizeof(gate->result.event), "%s at %s Hz", event->name,
-		 gate->set.runner.frequency_text);
-	snprintf(gate->result.unit, sizeof(gate->result.unit), "%s", *event->unit ? event->unit : "count");
-}
-
 /* The engine is known once there are samples. No note if the user chose the timer. */
 static int learn_from_runs(struct gate *gate)
 {
@@ -338,6 +357,13 @@ static int learn_from_runs(struct gate *gate)
 				"hundred a second instead of %s, so that only larger changes are found (see the "
 				"detection floor); --deterministic counts instructions without it",
 				gate->set.runner.frequency_text);
+	if (gate->set.plan.simulate) {
+		csink_gate_simulator_note(&gate->series);
+		/* The first run may have shown that another tool is needed. */
+		describe_event(gate);
+		if (gate->set.update && take_fingerprint(gate))
+			return -ENOMEM;
+	}
 	if (!gate->print)
 		return 0;
 	if (csink_gate_fingerprint_learn(gate->print, engine, &gate->series.placement))

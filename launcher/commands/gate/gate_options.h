@@ -28,8 +28,8 @@
 	X(EVENTS, 'e', "LIST", "auto", 0, "events, as for run: the first one samples, all are counted and judged")     \
 	X(FREQUENCY, 'F', "HZ", "4999", CSINK_OPT_NUMBER, "samples a second of each thread's CPU time")                \
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", 0, "how samples are taken")                             \
-	X(DETERMINISTIC, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                \
-	  "count instructions exactly, under valgrind, instead of measuring time")                                     \
+	X(DETERMINISTIC, 0, "auto|pmu|qemu|callgrind|no", "no", CSINK_OPT_OPTIONAL | CSINK_OPT_NO_ENV,                 \
+	  "count instructions exactly instead of measuring time, by this tool; without one: auto")                     \
 	X(ANY_ENVIRONMENT, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                              \
 	  "accept a baseline from another machine, event or program")                                                  \
 	X(TAP, 'o', "FILE", "-", CSINK_OPT_NO_ENV, "write TAP 13 to FILE (-: standard output)")                        \

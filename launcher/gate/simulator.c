@@ -1,0 +1,275 @@
+/* What counts instructions: see simulator.h. In the launcher's one thread. */
+#include "launcher/gate/simulator.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/format.h"
+#include "launcher/gate/callgrind.h"
+#include "launcher/gate/qemu_read.h"
+#include "launcher/gate/series.h"
+#include "launcher/session/choose_events.h"
+#include "launcher/session/find_program.h"
+#include "preload/core/event/event_spec.h"
+
+/* By enum csink_gate_tool. */
+static const struct {
+	const char *word;
+	const char *mode; /* as a baseline has it; callgrind's is that of baselines of earlier versions */
+	const char *what; /* that counts */
+} tools[CSINK_GATE_NR_TOOLS] = {
+	[CSINK_GATE_MEASURED] = {"no", "measured", ""},
+	[CSINK_GATE_PMU] = {"pmu", "counted by hardware", "the hardware (" CSINK_GATE_PMU_EVENT ")"},
+	[CSINK_GATE_QEMU] = {"qemu", "simulated by qemu-user", "qemu-user"},
+	[CSINK_GATE_CALLGRIND] = {"callgrind", "simulated", "valgrind's callgrind"},
+};
+
+/* ---- the choice ---- */
+
+static int find_pmu(struct csink_gate_simulator *simulator, char **const *argv, char *why, size_t why_size)
+{
+	static struct csink_event_spec spec;
+	struct csink_event_error error;
+	int ret = csink_choose_listed(CSINK_GATE_PMU_EVENT, &spec, 1, &error);
+
+	(void)simulator, (void)argv;
+	if (ret < 0)
+		return csink_why(-ENOENT, why, why_size, "no hardware counter here: %s", error.line);
+	ret = csink_event_does_count(&spec);
+	if (ret == 1)
+		return 0;
+	return csink_why(-ENOENT, why, why_size, "no hardware counter counts " CSINK_GATE_PMU_EVENT " here%s%s%s",
+			 ret < 0 ? " (perf_event_open: " : "", ret < 0 ? strerror(-ret) : "", ret < 0 ? ")" : "");
+}
+
+static int find_qemu(struct csink_gate_simulator *simulator, char **const *argv, char *why, size_t why_size)
+{
+	for (int side = CSINK_GATE_NR_SIDES - 1; side >= 0; side--) {
+		if (argv[side] &&
+		    csink_gate_qemu_find(argv[side][0], simulator->version[CSINK_GATE_QEMU],
+					 sizeof(simulator->version[CSINK_GATE_QEMU]), simulator->plugin, why, why_size))
+			return -ENOENT;
+	}
+	return 0;
+}
+
+static int find_callgrind(struct csink_gate_simulator *simulator, char **const *argv, char *why, size_t why_size)
+{
+	static struct csink_program valgrind;
+	char *version = simulator->version[CSINK_GATE_CALLGRIND];
+	FILE *f;
+
+	(void)argv;
+	if (csink_program_find("valgrind", &valgrind))
+		return csink_why(-ENOENT, why, why_size, "there is no valgrind here (Debian's package: valgrind)");
+	f = popen("exec valgrind --version 2>&1", "re");
+	if (f && fgets(version, sizeof(simulator->version[0]), f))
+		version[strcspn(version, "\n")] = '\0';
+	if (f)
+		pclose(f);
+	return 0;
+}
+
+int csink_gate_simulator_choose(struct csink_gate_simulator *simulator, const char *word, char **const *argv, char *why,
+				size_t why_size)
+{
+	static int (*const find[CSINK_GATE_NR_TOOLS])(struct csink_gate_simulator *, char **const *, char *, size_t) = {
+		[CSINK_GATE_PMU] = find_pmu,
+		[CSINK_GATE_QEMU] = find_qemu,
+		[CSINK_GATE_CALLGRIND] = find_callgrind,
+	};
+	char one[CSINK_WHY_BYTES];
+
+	*why = '\0';
+	simulator->is_auto = !strcmp(word, "auto");
+	for (int tool = 0; tool < CSINK_GATE_NR_TOOLS; tool++) {
+		if (!simulator->is_auto && strcmp(word, tools[tool].word))
+			continue;
+		if (simulator->is_auto && !find[tool])
+			continue;
+		simulator->tool = (enum csink_gate_tool)tool;
+		if (!find[tool] || !find[tool](simulator, argv, one, sizeof(one)))
+			return 0;
+		csink_append(why, why_size, "%s%s", *why ? "; " : "", one);
+		snprintf(simulator->why, sizeof(simulator->why), "%s", why);
+	}
+	return -ENOENT;
+}
+
+void csink_gate_simulator_follow(struct csink_gate_simulator *simulator, const char *mode)
+{
+	for (int tool = 0; tool < CSINK_GATE_NR_TOOLS && simulator->is_auto; tool++) {
+		if (strcmp(mode, tools[tool].mode) || tool == CSINK_GATE_MEASURED)
+			continue;
+		simulator->tool = (enum csink_gate_tool)tool;
+		simulator->is_auto = false;
+		*simulator->why = '\0';
+	}
+}
+
+const char *csink_gate_simulator_mode(const struct csink_gate_simulator *simulator)
+{
+	return tools[simulator->tool].mode;
+}
+
+void csink_gate_simulator_describe(const struct csink_gate_simulator *simulator, char *out, size_t size)
+{
+	const char *version = simulator->version[simulator->tool];
+
+	snprintf(out, size, "instructions, counted by %s%s%s%s", tools[simulator->tool].what, *version ? " (" : "",
+		 version, *version ? ")" : "");
+}
+
+/* ---- a run ---- */
+
+static int set_instructions(struct csink_gate_series *series, struct csink_gate_run *run, double value)
+{
+	int index = csink_gate_metric_find(series->data, "instructions", "instructions", "count");
+
+	if (index >= 0)
+		run->metrics[index] = value;
+	return index < 0 ? index : 0;
+}
+
+/* The command as it is, without the library: its instructions alone are counted, from outside. */
+static int run_counted(struct csink_gate_series *series, struct csink_gate_run *run)
+{
+	static struct csink_gate_outcome outcome;
+	const struct csink_outside *outside = &outcome.outside;
+	int err = csink_gate_run(series->runner, series->plan->argv[run->side], 0, false, &outcome);
+
+	if (err)
+		snprintf(series->error, sizeof(series->error), "a counted run: %s", outcome.why);
+	else
+		err = csink_gate_check(series, &outcome, "a counted run");
+	if (!err && (!outside->has_counts || !outside->nr_counts || !outside->counts[0].time_running_ns))
+		err = csink_why(-ENODATA, series->error, sizeof(series->error),
+				CSINK_GATE_PMU_EVENT " was not counted: %s",
+				*outside->counts_reason ? outside->counts_reason : "no counter was free");
+	else if (!err)
+		err = set_instructions(series, run, (double)outside->counts[0].value);
+	if (!err && outside->counts[0].time_running_ns < outside->counts[0].time_enabled_ns)
+		csink_gate_note(series, CSINK_GATE_PMU_EVENT
+				" had a counter for a part of the time only (others use them): its "
+				"counts are estimates, not exact");
+	csink_gate_outcome_free(&outcome);
+	return err;
+}
+
+static void note_uncounted(struct csink_gate_series *series, const struct csink_gate_uncounted *uncounted)
+{
+	if (uncounted->nr_programs)
+		csink_gate_note(series,
+				"NOT counted: %u program%s that the command executes (%s), since qemu-user simulates "
+				"the command alone; --deterministic=callgrind counts them",
+				uncounted->nr_programs, uncounted->nr_programs > 1 ? "s" : "", uncounted->programs);
+	if (uncounted->nr_processes)
+		csink_gate_note(series,
+				"NOT counted: %u forked process%s, for which no file could be made (disk full?)",
+				uncounted->nr_processes, uncounted->nr_processes > 1 ? "es" : "");
+	if (uncounted->nr_blocks)
+		csink_gate_note(series, "NOT counted: %u blocks of code, for which there was no room",
+				uncounted->nr_blocks);
+	if (uncounted->has_threads)
+		csink_gate_note(series, "the command has several threads, whose instructions qemu-user counts without "
+					"atomic additions: some are lost where two threads run the same code");
+}
+
+/* Where the choice is ours, what qemu-user cannot count is counted by callgrind. Only as long as nothing is counted. */
+static bool give_way(struct csink_gate_series *series, int err, const struct csink_gate_uncounted *uncounted)
+{
+	struct csink_gate_simulator *simulator = series->plan->simulator;
+	char why[CSINK_WHY_BYTES], none[CSINK_WHY_BYTES];
+
+	if (!simulator->is_auto || series->data->nr_runs || (!err && !uncounted->nr_programs) || err == -EINTR)
+		return false;
+	if (find_callgrind(simulator, NULL, none, sizeof(none)))
+		return false;
+	if (err)
+		snprintf(why, sizeof(why), "under qemu-user it fails (%.300s)", series->error);
+	else
+		snprintf(why, sizeof(why), "it executes other programs (%.300s), which qemu-user does not count",
+			 uncounted->programs);
+	csink_append(simulator->why, sizeof(simulator->why), "%s%s", *simulator->why ? "; " : "", why);
+	simulator->tool = CSINK_GATE_CALLGRIND;
+	*series->error = '\0';
+	return true;
+}
+
+int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup)
+{
+	struct csink_gate_uncounted uncounted = {0};
+	int err;
+
+	switch (series->plan->simulator->tool) {
+	case CSINK_GATE_PMU:
+		return run_counted(series, run);
+	case CSINK_GATE_CALLGRIND:
+		/* What it would warm up is warm. */
+		return warmup ? 0 : csink_gate_callgrind_run(series, run);
+	default:
+		break;
+	}
+	err = csink_gate_qemu_run(series, run, &uncounted);
+	if (warmup && give_way(series, err, &uncounted))
+		return 0;
+	if (err)
+		return err;
+	note_uncounted(series, &uncounted);
+	err = csink_gate_merge_places(series->data);
+	if (err)
+		return err;
+	return set_instructions(series, run, run->weights.sum);
+}
+
+/* ---- what to know ---- */
+
+static void note_limits(struct csink_gate_series *series)
+{
+	static const char *const limits[CSINK_GATE_NR_TOOLS] = {
+		[CSINK_GATE_PMU] = "hardware counts the whole command with what it starts, in user space, and no "
+				   "functions: --deterministic=qemu names them",
+		[CSINK_GATE_QEMU] = "qemu-user counts user space only, by an emulated CPU (libraries choose code for "
+				    "that one, without AVX-512), each repetition of a string instruction as one, and "
+				    "no caches or branches",
+		[CSINK_GATE_CALLGRIND] = "callgrind counts user space only, by an emulated CPU (libraries choose code "
+					 "for that one), and no caches or branches",
+	};
+	const struct csink_gate_simulator *simulator = series->plan->simulator;
+
+	csink_gate_note(series, "%s", limits[simulator->tool]);
+	if (*simulator->why && simulator->is_auto)
+		csink_gate_note(series, "%s was chosen, since %s", tools[simulator->tool].what, simulator->why);
+}
+
+void csink_gate_simulator_note(struct csink_gate_series *series)
+{
+	const struct csink_gate_data *data = series->data;
+	int index = csink_gate_metric_find(series->data, "instructions", "instructions", "count");
+	double most = -1, of = 0;
+
+	note_limits(series);
+	for (int side = 0; side < CSINK_GATE_NR_SIDES && index >= 0; side++) {
+		double low = INFINITY, high = -INFINITY;
+		uint32_t nr = 0;
+
+		for (uint32_t i = 0; i < data->nr_runs; i++) {
+			if ((int)data->runs[i].side != side || !isfinite(data->runs[i].metrics[index]))
+				continue;
+			low = fmin(low, data->runs[i].metrics[index]);
+			high = fmax(high, data->runs[i].metrics[index]);
+			nr++;
+		}
+		if (nr > 1 && high - low > most) {
+			most = high - low;
+			of = high;
+		}
+	}
+	if (most >= 0)
+		csink_gate_note(series, "runs of one side differ by at most %.0f of %.0f instructions (%.2g %%)", most,
+				of, of > 0 ? 100 * most / of : 0);
+}

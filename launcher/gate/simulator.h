@@ -1,0 +1,72 @@
+/*
+ * What counts the instructions of a gate's runs, for --deterministic: the hardware, qemu-user with a plugin of ours, or
+ * valgrind's callgrind. The counts of two tools are never compared.
+ */
+#ifndef CSINK_SIMULATOR_H
+#define CSINK_SIMULATOR_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "launcher/base/message.h"
+
+#define CSINK_GATE_PMU_EVENT "instructions:u"
+
+struct csink_gate_run;
+struct csink_gate_series;
+
+enum csink_gate_tool {
+	CSINK_GATE_MEASURED, /* nothing counts exactly: time is measured */
+	CSINK_GATE_PMU,
+	CSINK_GATE_QEMU,
+	CSINK_GATE_CALLGRIND,
+	CSINK_GATE_NR_TOOLS
+};
+
+struct csink_gate_simulator {
+	enum csink_gate_tool tool;
+	bool is_auto;                          /* the user left the choice to us */
+	char version[CSINK_GATE_NR_TOOLS][96]; /* as the tool prints it; "" unknown */
+	char plugin[PATH_MAX];                 /* of qemu */
+	char why[CSINK_WHY_BYTES];             /* why no earlier one of the list was chosen; "": it was the first */
+};
+
+/** The tool of a word, "auto", "pmu", "qemu", "callgrind" or "no", for two commands (NULL: none). Returns 0, or -ENOENT
+ * and why: a line for people. */
+int csink_gate_simulator_choose(struct csink_gate_simulator *simulator, const char *word, char **const *argv, char *why,
+				size_t why_size);
+
+/** The same, where a baseline has been made by a tool (csink_gate_simulator_mode): auto is that tool. */
+void csink_gate_simulator_follow(struct csink_gate_simulator *simulator, const char *mode);
+
+/** What a baseline is compared by: "measured", "simulated" (by callgrind), "simulated by qemu-user", "counted". */
+const char *csink_gate_simulator_mode(const struct csink_gate_simulator *simulator);
+
+/** "instructions, counted by ..." */
+void csink_gate_simulator_describe(const struct csink_gate_simulator *simulator, char *out, size_t size);
+
+/**
+ * Run the command of the run's side, and fill the run in.
+ * @warmup  nothing is counted yet: where the choice is ours, a command that qemu-user cannot count is given to
+ *          callgrind.
+ * Returns 0, -EINTR, -ECHILD or -errno, with series->error.
+ */
+int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup);
+
+/** Note what the tool does not see, and by how much equal runs differ. After the last run. */
+void csink_gate_simulator_note(struct csink_gate_series *series);
+
+/* ---- qemu_run.c ---- */
+
+struct csink_gate_uncounted;
+
+/** Whether qemu-user can simulate a command here. @version  what it prints, @plugin  PATH_MAX. Returns 0, or -ENOENT
+ * and why. */
+int csink_gate_qemu_find(const char *command, char *version, size_t version_size, char *plugin, char *why,
+			 size_t why_size);
+
+/** Run the command of the run's side under qemu-user, and fill the run in. Returns as csink_gate_simulate. */
+int csink_gate_qemu_run(struct csink_gate_series *series, struct csink_gate_run *run,
+			struct csink_gate_uncounted *uncounted);
+
+#endif
