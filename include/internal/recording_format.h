@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 7
+#define CSINK_REC_VERSION 8
 #define CSINK_REC_SUFFIX ".rec"
 #define CSINK_REC_COLLECTED 0x746c6c63 /* no value that a file has which was overwritten by chance */
 #define CSINK_REC_COLLECTED_WHOLE 0x6c6c6177
@@ -149,6 +149,18 @@ struct csink_rec_header {
 		uint64_t asked, now;
 		uint64_t why; /* enum csink_rate_why */
 	} rates[CSINK_MAX_EVENTS];
+
+	/*
+	 * What was collected of a process that goes on: a copy of the recording as it was then, which the collecting
+	 * process has put behind all that the writer maps. Set before the mark in collected. A recording that has both
+	 * is read as it was then. At its end the writer copies both; is_continued says so of its copy, which is read
+	 * without what was in the recording at the cut.
+	 */
+	struct csink_rec_cut {
+		uint64_t at, bytes;    /* of the file; bytes 0: there is none */
+		uint64_t time_ns;      /* CLOCK_MONOTONIC */
+		uint64_t is_continued; /* 1: a copy of the writer's; where it has no cut, the profile has all again */
+	} cut;
 };
 
 enum csink_rate_why {

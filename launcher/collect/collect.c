@@ -108,8 +108,15 @@ static int read_image(struct collector *c, struct image *image)
 	/* A process that still runs has gone on since its header was first read. */
 	image->state = rec.header.state;
 	image->end_ns = rec.header.end_monotonic_ns;
-	if (!image->is_outside)
+	if (!image->is_outside) {
 		image->cpu_end_ns = rec.header.cpu_end_ns;
+		image->is_continued = rec.header.cut.is_continued && rec.header.cut.bytes;
+	}
+	if (image->is_continued) {
+		image->start_realtime_ns = rec.header.start_realtime_ns;
+		image->start_ns = rec.header.start_monotonic_ns;
+		image->cpu_start_ns = rec.header.cpu_start_ns;
+	}
 	if (!c->command)
 		take_command(c, &rec.header);
 	err = csink_collect_recording(c, image, &rec);

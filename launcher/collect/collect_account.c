@@ -103,6 +103,8 @@ static void account_image(struct collector *c, struct image *image)
 	int64_t before = (int64_t)(image->cpu_start_ns - (former ? former->cpu_end_ns : 0));
 	int64_t open;
 
+	if (image->is_continued)
+		before = 0;
 	if (image->is_outside) /* the process's own count has what is open there */
 		return;
 	open = csink_add((int64_t)(image->cpu_end_ns - image->cpu_start_ns), -image->covered_cpu_ns);
@@ -297,6 +299,12 @@ static int64_t give_unsampled(struct collector *c, const struct csink_outside_pr
 	return give(c, "not sampled", frame, process->pid, process->comm, rest);
 }
 
+/* The library samples it on: what it used after its last sample is in the sample that follows, in its own profile. */
+static bool goes_on(const struct covered *own, const struct csink_outside_process *process)
+{
+	return own && process->still_running && !own->is_outside && !own->execed;
+}
+
 /* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
 static int64_t give_end(struct collector *c, const struct covered *own, const struct csink_outside_process *process,
 			int64_t rest)
@@ -338,7 +346,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
 		if (own) {
-			given += give_end(c, own, process, rest);
+			given += goes_on(own, process) ? 0 : give_end(c, own, process, rest);
 			continue;
 		}
 		if (process->is_sampled) {
@@ -369,7 +377,7 @@ static bool is_live(const struct image *image)
 
 /*
  * CPU time of processes that wait4(2)'s times lack: those that go on, and those that no process of the tree waited for.
- * Of one that goes on, what its samples have: they end later than its clock was read, or as far before.
+ * Of one that goes on, what its samples have: its own profile has the rest.
  */
 static int64_t unwaited_ns(const struct collector *c)
 {
@@ -384,7 +392,7 @@ static int64_t unwaited_ns(const struct collector *c)
 
 		own = process->is_unwaited ? find_covered(all, nr, process->pid) : NULL;
 		if (own && own->cpu_ns < INSANE_NS)
-			ns = CSINK_MAX(ns, own->cpu_ns);
+			ns = goes_on(own, process) ? own->cpu_ns : CSINK_MAX(ns, own->cpu_ns);
 		sum = csink_add(sum, process->is_unwaited ? ns : 0);
 	}
 	for (uint32_t i = 0; i < c->nr_images && !outside->processes; i++) {

@@ -21,11 +21,12 @@ struct image {
 	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
 	char comm[16];
 	uint32_t nr_threads;
-	uint32_t former;     /* index + 1 of the image that this pid had before */
-	bool is_last;        /* no later image of this pid */
-	bool is_read;        /* its samples are in the profile */
-	bool is_outside;     /* sampled from outside, where the others are of the library */
-	bool has_engine;     /* the library sampled it */
+	uint32_t former;   /* index + 1 of the image that this pid had before */
+	bool is_last;      /* no later image of this pid */
+	bool is_read;      /* its samples are in the profile */
+	bool is_outside;   /* sampled from outside, where the others are of the library */
+	bool has_engine;   /* the library sampled it */
+	bool is_continued; /* what was before is in the run's profile: neither its samples nor its start-up are here */
 	bool becomes_inside; /* from outside: the process has an image of the library later */
 	double unsampled_ns; /* from outside: CPU time that its samples lack, as far as that is known */
 	int32_t *tids;       /* the threads that it knew */

@@ -17,6 +17,7 @@
 #include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
 #include "launcher/base/regular.h"
+#include "launcher/collect/recording_cut.h"
 #include "launcher/collect/recording_impl.h"
 
 static int check_header(const void *data, size_t len, struct csink_rec_header *header, char *why, size_t why_len)
@@ -127,11 +128,20 @@ int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec
 	return parse_or_free(rec, len, why, why_len);
 }
 
-/* Copy what the file has between two offsets, leaving holes out. Stops quietly where the file ends. */
-static int read_data(int fd, char *to, off_t at, off_t end)
+/* What lies in a file between two offsets. */
+struct part {
+	int fd;
+	off_t at, bytes;
+};
+
+/* Copy what a part has before @end, leaving holes out. Stops quietly where the file ends. */
+static int read_data(const struct part *part, char *to, off_t end)
 {
-	off_t hole;
+	off_t hole, at = part->at;
+	int fd = part->fd;
 	ssize_t got;
+
+	end += part->at;
 
 	while (at < end) {
 		at = lseek(fd, at, SEEK_DATA);
@@ -141,7 +151,7 @@ static int read_data(int fd, char *to, off_t at, off_t end)
 		if (hole < 0)
 			return errno == ENXIO ? 0 : -errno;
 		for (hole = CSINK_MIN(hole, end); at < hole; at += got) {
-			got = pread(fd, to + at, hole - at, at);
+			got = pread(fd, to + (at - part->at), (size_t)(hole - at), at);
 			if (got < 0 && errno != EINTR)
 				return -errno;
 			if (!got)
@@ -159,10 +169,10 @@ static int open_recording(const char *path, char *why, size_t why_len)
 	return fd < 0 ? csink_why(fd == -ENOEXEC ? -EBADMSG : fd, why, why_len, "%s", csink_regular_why(fd)) : fd;
 }
 
-static int read_header(int fd, struct csink_rec_header *header, char *why, size_t why_len)
+static int read_header(const struct part *part, struct csink_rec_header *header, char *why, size_t why_len)
 {
 	struct csink_rec_header raw;
-	ssize_t got = pread(fd, &raw, sizeof(raw), 0);
+	ssize_t got = pread(part->fd, &raw, sizeof(raw), part->at);
 
 	if (got < 0)
 		return csink_why(-errno, why, why_len, "%s", strerror(errno));
@@ -173,26 +183,65 @@ int csink_recorded_read_header(const char *path, struct csink_rec_header *header
 {
 	CSINK_AUTO_CLOSE int fd = open_recording(path, why, why_len);
 
-	return fd < 0 ? fd : read_header(fd, header, why, why_len);
+	return fd < 0 ? fd : read_header(&(struct part){.fd = fd}, header, why, why_len);
 }
 
-static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len)
+static int read_part(const struct part *part, struct csink_recorded *rec, char *why, size_t why_len)
 {
-	struct stat st;
-	int err = read_header(fd, &rec->header, why, why_len);
+	int err = read_header(part, &rec->header, why, why_len);
 
 	if (err)
 		return err;
-	if (fstat(fd, &st))
-		return csink_why(-errno, why, why_len, "%s", strerror(errno));
-	if (allocate(rec, used_bytes(&rec->header, st.st_size)))
+	if (allocate(rec, used_bytes(&rec->header, (size_t)part->bytes)))
 		return csink_why(-ENOMEM, why, why_len, "no memory");
-	err = read_data(fd, rec->data, 0, rec->bytes);
+	err = read_data(part, rec->data, (off_t)rec->bytes);
 	if (err) {
 		csink_recorded_free(rec);
 		return csink_why(err, why, why_len, "%s", strerror(-err));
 	}
-	return parse_or_free(rec, st.st_size, why, why_len);
+	return parse_or_free(rec, (size_t)part->bytes, why, why_len);
+}
+
+/* Is there a cut, and all of it? */
+static bool has_cut(const struct csink_rec_cut *cut, off_t file_bytes)
+{
+	return cut->bytes && cut->at <= (uint64_t)file_bytes && cut->bytes <= (uint64_t)file_bytes - cut->at;
+}
+
+/* As it was at the cut; the copy that the writer made at its end: without what was in it then. */
+static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	struct part whole = {.fd = fd}, collected;
+	struct csink_recorded before;
+	struct csink_rec_cut cut;
+	struct stat st;
+	int err;
+
+	if (fstat(fd, &st))
+		return csink_why(-errno, why, why_len, "%s", strerror(errno));
+	whole.bytes = st.st_size;
+	err = read_header(&whole, &rec->header, why, why_len);
+	cut = rec->header.cut;
+	if (err || !has_cut(&cut, st.st_size) || (rec->header.collected != CSINK_REC_COLLECTED && !cut.is_continued))
+		return err ? err : read_part(&whole, rec, why, why_len);
+	collected = (struct part){fd, (off_t)cut.at, (off_t)cut.bytes};
+	if (!cut.is_continued) {
+		err = read_part(&collected, rec, why, why_len);
+		/* What no sample has yet will be in one that follows, in the process's own profile. */
+		if (!err)
+			rec->header.cpu_end_ns = rec->header.cpu_start_ns;
+		return err;
+	}
+	whole.bytes = CSINK_MIN(whole.bytes, collected.at);
+	memset(&before, 0, sizeof(before));
+	err = read_part(&collected, &before, why, why_len);
+	if (err)
+		return err;
+	err = read_part(&whole, rec, why, why_len);
+	if (!err)
+		csink_recorded_subtract(rec, &before, cut.time_ns);
+	csink_recorded_free(&before);
+	return err;
 }
 
 int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len)

@@ -15,6 +15,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/recording_format.h"
 #include "launcher/base/proc.h"
+#include "launcher/collect/recording_cut.h"
 #include "preload/core/opendir_at.h"
 #include "preload/core/record/run_dir.h"
 
@@ -105,11 +106,18 @@ uint32_t csink_run_directory_writers(const struct csink_run_directory *directory
 	return count_writers(directory->fd, directory->path, pids, max);
 }
 
+static void read_head(int fd, struct csink_rec_header *head)
+{
+	if (pread(fd, head, sizeof(*head), 0) != (ssize_t)sizeof(*head))
+		memset(head, 0, sizeof(*head));
+}
+
 /*
+ * @cuts  it is to be read now, and not before: see struct csink_rec_cut.
  * A process that goes on keeps what it adds, once it knows that its file is gone. Of one that has ended, a child may
  * just begin to run. A file without a header was made just now.
  */
-static void mark_collected(int dir_fd, const char *name)
+static void mark_collected(int dir_fd, const char *name, bool cuts)
 {
 	struct csink_rec_header head = {0};
 	CSINK_AUTO_CLOSE int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -117,40 +125,47 @@ static void mark_collected(int dir_fd, const char *name)
 
 	if (fd < 0)
 		return;
-	if (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
-	    head.state == CSINK_REC_EXITED)
-		word = CSINK_REC_COLLECTED_WHOLE;
-	/* The process has read this word at its end, and may be making its profile now: the word stays. */
-	if (head.magic == CSINK_REC_MAGIC && head.collected == CSINK_REC_COLLECTED)
+	read_head(fd, &head);
+	/* The mark that it found when it ended holds: it may be making its profile now. */
+	if (head.magic == CSINK_REC_MAGIC && (head.collected == CSINK_REC_COLLECTED || head.cut.is_continued))
 		return;
+	if (cuts && head.magic == CSINK_REC_MAGIC && head.state != CSINK_REC_EXITED) {
+		if (csink_recording_cut(fd))
+			errno = 0; /* its profile will have all that it did, and a note */
+		read_head(fd, &head);
+	}
+	if (head.magic == CSINK_REC_MAGIC && head.state == CSINK_REC_EXITED) {
+		word = CSINK_REC_COLLECTED_WHOLE;
+		if (head.cut.bytes)
+			csink_recording_uncut(fd);
+	}
 	if ((!head.magic || head.magic == CSINK_REC_MAGIC) &&
 	    pwrite(fd, &word, sizeof(word), offsetof(struct csink_rec_header, collected)) < 0)
 		errno = 0; /* it will look for its file */
 }
 
-static void mark_all_collected(int dir_fd)
+static void mark_all_collected(int dir_fd, bool cuts)
 {
 	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
 		if (csink_run_dir_is_recording(entry->d_name))
-			mark_collected(dir_fd, entry->d_name);
+			mark_collected(dir_fd, entry->d_name, cuts);
 }
 
-void csink_run_directory_mark(const struct csink_run_directory *directory)
+void csink_run_directory_mark(int dir_fd, const char *directory)
 {
-	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(directory->fd, ".");
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(dir_fd, ".");
 	char path[CSINK_RUN_DIRECTORY_PATH + 16];
 	struct dirent *entry;
 
-	mark_all_collected(directory->fd);
+	mark_all_collected(dir_fd, true);
 	while (dir && (entry = readdir(dir))) {
-		CSINK_AUTO_CLOSE int beside =
-			csink_run_directory_beside(directory->path, entry->d_name, path, sizeof(path));
+		CSINK_AUTO_CLOSE int beside = csink_run_directory_beside(directory, entry->d_name, path, sizeof(path));
 
 		if (beside >= 0)
-			mark_all_collected(beside);
+			mark_all_collected(beside, true);
 	}
 }
 
@@ -180,7 +195,7 @@ static int empty_of_recordings(int dir_fd, const char *directory)
 		int kept = 0;
 
 		if (csink_run_dir_is_recording(entry->d_name))
-			mark_collected(dir_fd, entry->d_name);
+			mark_collected(dir_fd, entry->d_name, false);
 		else if (strstr(entry->d_name, CSINK_RUN_DIR_USER))
 			kept = remove_beside(directory, entry->d_name);
 		else if (!strcmp(entry->d_name, CSINK_BOUNDARY_FILE) || !strcmp(entry->d_name, CSINK_BOUNDARY_SOCKET))
@@ -215,7 +230,7 @@ static void empty(int dir_fd, int level)
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		if (csink_run_dir_is_recording(entry->d_name))
-			mark_collected(dir_fd, entry->d_name);
+			mark_collected(dir_fd, entry->d_name, false);
 		if (!unlinkat(dir_fd, entry->d_name, 0) || level == MAX_LEVELS)
 			continue;
 		sub = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -239,7 +254,7 @@ void csink_run_directory_remove(struct csink_run_directory *directory)
 
 	if (directory->fd < 0)
 		return;
-	mark_all_collected(directory->fd);
+	mark_all_collected(directory->fd, false);
 	snprintf(gone, sizeof(gone), "%s-gone", directory->path);
 	if (!rename(directory->path, gone))
 		path = gone;

@@ -25,10 +25,13 @@ int csink_run_directory_create(struct csink_run_directory *directory);
 bool csink_run_directory_read_head(int dir_fd, const char *name, struct csink_rec_header *head);
 
 /**
- * Mark the recordings there that processes still write, as read now: at their ends these processes make a profile of
- * their own. What they start from then on is not profiled.
+ * Mark the recordings there, which are to be read now: those of processes that go on are read as they are at this
+ * moment, and at its end each of them makes a profile of its own of what came after it. What they start from then on is
+ * not profiled.
+ * @dir_fd     of the directory.
+ * @directory  its path.
  */
-void csink_run_directory_mark(const struct csink_run_directory *directory);
+void csink_run_directory_mark(int dir_fd, const char *directory);
 
 /**
  * How many processes still write recordings there.

@@ -17,6 +17,7 @@
 #include "include/internal/shared_options.h"
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
+#include "launcher/collect/run_directory.h"
 #include "launcher/collect/run_reading.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/report/report_options.h"
@@ -246,6 +247,9 @@ static int read_input(const struct csink_options *o, const char *path, struct cs
 				  err == -EBUSY ? "another process has locked it" : strerror(-err));
 	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))
 		csink_progress_start();
+	/* The library starts us once, at the end of the run. */
+	if (reading->fd >= 0 && getenv(CSINK_ENV_RUN_ENDED))
+		csink_run_directory_mark(reading->fd, path);
 	err = csink_profile_open(path, profile, why, sizeof(why));
 	csink_progress_end();
 	if (reading->fd >= 0 && !csink_reading_is_whole(reading)) {

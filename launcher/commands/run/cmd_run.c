@@ -355,7 +355,7 @@ static void note_running(struct run *run)
 	int32_t pids[MAX_NAMED];
 
 	if (run->inject) {
-		csink_run_directory_mark(&run->injection.directory);
+		csink_run_directory_mark(run->injection.directory.fd, run->injection.directory.path);
 		nr_writers = csink_run_directory_writers(&run->injection.directory, pids, MAX_NAMED);
 	}
 	settle_running(run);

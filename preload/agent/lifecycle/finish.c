@@ -10,8 +10,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -244,6 +246,31 @@ static void later_output(char *to, size_t size)
 		snprintf(to, size, "%.4000s.%d", output, (int)csink_process.pid);
 }
 
+/*
+ * What the run's profile has already lies behind all that we have mapped, in a file that has no name any more:
+ * mremap(2) of no bytes of a shared mapping makes another one of the same file. What is written in @fd's header says
+ * whether it is there.
+ */
+static bool copy_cut(int fd, size_t recording_bytes)
+{
+	struct csink_rec_header *header = csink_own_recording.header;
+	struct csink_rec_cut cut = header->cut;
+	size_t mapped = (size_t)(cut.at + cut.bytes);
+	long map = -ENOMEM;
+
+	if (cut.bytes && cut.bytes <= CSINK_REC_MAX_BYTES && cut.at <= 2 * CSINK_REC_MAX_BYTES &&
+	    is_within_limit(recording_bytes + cut.bytes) && !csink_calls_are_off(CSINK_CALLS_MEMORY))
+		map = csink_rawcall(SYS_mremap, header, 0, mapped, MREMAP_MAYMOVE, 0);
+	if (csink_raw_failed(map) || !write_all(fd, (const char *)map + cut.at, cut.bytes))
+		cut.bytes = 0;
+	if (!csink_raw_failed(map))
+		csink_rawcall(SYS_munmap, map, mapped);
+	cut.at = recording_bytes;
+	cut.is_continued = 1;
+	return csink_rawcall(SYS_pwrite64, fd, &cut, sizeof(cut), offsetof(struct csink_rec_header, cut)) ==
+	       (long)sizeof(cut);
+}
+
 /* Our file was collected and removed while we ran on (a daemon): its pages are still ours. */
 static void copy_recording(void)
 {
@@ -263,7 +290,7 @@ static void copy_recording(void)
 	}
 	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
 	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && write_all(fd, (const char *)header, bytes)) {
+	if (fd >= 0 && write_all(fd, (const char *)header, bytes) && copy_cut(fd, bytes)) {
 		make_profile(dir, to);
 	} else {
 		csink_finish_complain("samples taken after the profile was made are lost: %s: %s", file,

@@ -1,0 +1,59 @@
+#!/bin/bash
+# A process goes on after its run's profile was made: what it did until then is there, and what it does then is in a
+# profile of its own. Together they have its CPU time, once.
+. "$(dirname "$0")/lib.sh"
+
+sum() { # PROFILE: ns of CPU time of goes_on
+	countersink report -j --comm=goes_on --by=process "$1" | python3 -c '
+import json, sys
+print(sum(row["self"] for row in json.load(sys.stdin)["rows"]))'
+}
+
+# both NAME FIRST LATER: the two profiles of goes_on.
+both() {
+	ok "$1: a process that goes on leaves its profile at its end" wait_until 30 test -s "$3"
+	like "$(countersink report --all "$2")" ' before$' "$1: the first profile has what was done before"
+	unlike "$(countersink report --all "$2")" ' after$' "$1: and nothing of what came then"
+	like "$(countersink report --all "$3")" ' after$' "$1: the later profile has what was done after that"
+	unlike "$(countersink report --all "$3")" ' before$' "$1: and nothing of what was done before"
+	unlike "$(countersink report --all "$3")" 'start-up' "$1: its start-up is not there twice"
+	unlike "$(countersink report --all "$3")" 'is in this one, too|damaged|cut short' "$1: it is told apart"
+	first=$(sum "$2") later=$(sum "$3") clock=$(cat clock)
+	ok "$1: both sums are the process's clock" awk -v a="$first" -v b="$later" -v c="$clock" \
+		'BEGIN { print a, b, c; exit !(c && (a + b) / c > 0.98 && (a + b) / c < 1.02) }'
+}
+
+begin() {
+	rm -f up hold clock
+	mkfifo up hold
+}
+
+for options in '' '-F20000' '--engine=timer' '--timeline'; do
+	name=${options:-default}
+	begin
+	countersink -q $options -o "p$name.pb.gz" -- sh -c '"$0" up hold clock & read -r line <up; echo $! >pid' "$TARGETS/goes_on"
+	: >hold
+	both "$name" "p$name.pb.gz" "p$name.pb.gz.$(cat pid)"
+done
+
+begin
+"$TARGETS/deny_perf" -e 1 countersink -q -o d.pb.gz -- sh -c '"$0" up hold clock & read -r line <up; echo $! >pid' "$TARGETS/goes_on"
+: >hold
+both "without perf events" d.pb.gz "d.pb.gz.$(cat pid)"
+
+begin
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$PWD/e.pb.gz COUNTERSINK_QUIET=1 \
+	sh -c '"$0" up hold clock & read -r line <up; echo $! >pid' "$TARGETS/goes_on"
+: >hold
+both "the environment alone" e.pb.gz "e.pb.gz.$(cat pid)"
+
+# No room for what was read: the later profile has all, and that is reported.
+begin
+# The recording is as large as a file may be: 63 blocks of 64 KiB.
+(ulimit -f 4032; countersink -q -o f.pb.gz -- sh -c '"$0" up hold clock & read -r line <up; echo $! >pid' "$TARGETS/goes_on")
+: >hold
+ok "no room: the process leaves its profile" wait_until 30 test -s "f.pb.gz.$(cat pid)"
+like "$(countersink report --all "f.pb.gz.$(cat pid)")" ' before$' "no room: it has all that the process did"
+like "$(countersink report --all "f.pb.gz.$(cat pid)")" 'note .*is in this one, too' "no room: that is reported"
+
+done_testing
