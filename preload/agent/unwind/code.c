@@ -32,6 +32,23 @@ static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
 }
 
 #if defined(__x86_64__)
+void csink_code_read_near(uintptr_t pc, struct csink_code_near *near)
+{
+	enum { BEFORE = 12 };
+
+	near->start = take_code(pc - BEFORE, near->bytes, sizeof(near->bytes)) ? pc - BEFORE : UINTPTR_MAX;
+}
+
+static bool take_near(const struct csink_code_near *near, uintptr_t pc, uint8_t *bytes, size_t nr)
+{
+	uintptr_t at = pc - near->start;
+
+	if (at + nr > sizeof(near->bytes) || at > sizeof(near->bytes))
+		return take_code(pc, bytes, nr);
+	memcpy(bytes, near->bytes + at, nr);
+	return true;
+}
+
 bool csink_code_is_sigreturn(uintptr_t pc)
 {
 	static const uint8_t by_rax[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15, %rax; syscall */
@@ -70,13 +87,13 @@ static bool is_stub_jump(const uint8_t *code)
 }
 
 /* Stubs: jmp *slot(%rip); push $index; jmp to the first one. */
-int csink_code_pushed(uintptr_t pc)
+int csink_code_pushed(const struct csink_code_near *near, uintptr_t pc)
 {
 	uint8_t around[11 + 8], *code = around + 11;
 
 	if (!csink_readable(pc, 1))
 		return 0;
-	if (!take_code(pc - 11, around, sizeof(around)))
+	if (!take_near(near, pc - 11, around, sizeof(around)))
 		return -1;
 	if (is_stub_jump(code) || (code[0] == 0x68 && code[5] == 0xe9 && is_stub_jump(code - 6)))
 		return 0;
@@ -100,21 +117,21 @@ bool csink_code_has_word(uintptr_t pc)
 }
 
 /* mov %rbp, %rsp; pop %rbp; and perhaps a comparison of %rcx: V8's code goes on with the number of arguments. */
-static bool is_behind_frame(uintptr_t pc)
+static bool is_behind_frame(const struct csink_code_near *near, uintptr_t pc)
 {
 	static const char end[] = "\x48\x8b\xe5\x5d", compare[] = "\x48\x83\xf9";
 	uint8_t before[8], *code = before + sizeof(before);
 
-	return take_code(pc - sizeof(before), before, sizeof(before)) &&
+	return take_near(near, pc - sizeof(before), before, sizeof(before)) &&
 	       (!memcmp(code - 4, end, 4) || (!memcmp(code - 8, end, 4) && !memcmp(code - 4, compare, 3)));
 }
 
 /* What V8's code begins with, if it may be invalid: mov, testb, jne (or je over a jmp); push %rbp; mov %rsp, %rbp. */
-static bool is_before_frame(uintptr_t pc)
+static bool is_before_frame(const struct csink_code_near *near, uintptr_t pc)
 {
 	uint8_t code[8 + 7 + 4];
 
-	if (!take_code(pc, code, sizeof(code)))
+	if (!take_near(near, pc, code, sizeof(code)))
 		return false;
 	for (const uint8_t *jump = code; jump <= code + 8; jump += 4) {
 		size_t bytes = !memcmp(jump, "\x0f\x85", 2) ? 6 : !memcmp(jump, "\x74\x05\xe9", 3) ? 7 : 0;
@@ -125,7 +142,7 @@ static bool is_before_frame(uintptr_t pc)
 	return false;
 }
 
-bool csink_code_is_edge(uintptr_t pc)
+bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc)
 {
 	static const char begins[][5] = {
 		"\xf3\x0f\x1e\xfa", /* endbr64 */
@@ -134,18 +151,20 @@ bool csink_code_is_edge(uintptr_t pc)
 	};
 	uint8_t code[4];
 
-	if (!take_code(pc, code, sizeof(code)))
+	if (!take_near(near, pc, code, sizeof(code)))
 		return code_is(pc, "\xc3", 1);
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (!memcmp(code, begins[i], sizeof(code)))
 			return true;
-	return code[0] == 0xc3 || code[0] == 0xc2 /* ret */ || is_behind_frame(pc) || is_before_frame(pc);
+	return code[0] == 0xc3 || code[0] == 0xc2 /* ret */ || is_behind_frame(near, pc) || is_before_frame(near, pc);
 }
 
 /* A stub, or a jump alone, as linkers put between code that is far apart. */
 static bool is_jump(uintptr_t pc)
 {
-	return csink_code_pushed(pc) == 0 || code_is(pc, "\xe9", 1);
+	static const struct csink_code_near none = {.start = UINTPTR_MAX};
+
+	return csink_code_pushed(&none, pc) == 0 || code_is(pc, "\xe9", 1);
 }
 
 /* Where a stub leads to, 0 if it is none. */
@@ -189,6 +208,12 @@ enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
 	return CSINK_NO_CALL;
 }
 #elif defined(__aarch64__)
+void csink_code_read_near(uintptr_t pc, struct csink_code_near *near)
+{
+	(void)pc;
+	near->start = UINTPTR_MAX; /* one question is asked */
+}
+
 bool csink_code_is_sigreturn(uintptr_t pc)
 {
 	static const uint32_t code[] = {0xd2801168, 0xd4000001}; /* mov x8, #139; svc #0 */
@@ -204,8 +229,9 @@ bool csink_code_is_start_context(uintptr_t pc)
 }
 
 /* Stubs: adrp x16; ldr x17; add x16; br x17. None pushes. */
-int csink_code_pushed(uintptr_t pc)
+int csink_code_pushed(const struct csink_code_near *near, uintptr_t pc)
 {
+	(void)near;
 	if (!csink_readable(pc, 1))
 		return 0;
 	for (int i = 0; i < 4; i++)

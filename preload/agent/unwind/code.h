@@ -14,11 +14,18 @@ bool csink_code_is_sigreturn(uintptr_t pc);
 /** True if pc is where glibc makes a makecontext function return to: no call led there. */
 bool csink_code_is_start_context(uintptr_t pc);
 
+/* Code around an address, read once; what is beyond is read by each question. */
+struct csink_code_near {
+	uintptr_t start; /* UINTPTR_MAX: it could not be read */
+	uint8_t bytes[32];
+};
+void csink_code_read_near(uintptr_t pc, struct csink_code_near *near);
+
 /**
  * How many bytes were pushed since the call that led to pc: by a stub for calls into other objects; none where nothing
  * is, and so a call through a bad pointer led. -1: it is neither.
  */
-int csink_code_pushed(uintptr_t pc);
+int csink_code_pushed(const struct csink_code_near *near, uintptr_t pc);
 
 #if defined(__x86_64__)
 /** True if shortly before pc, in code without tables, a word of stack was taken and not given back, as the beginning
@@ -26,7 +33,7 @@ int csink_code_pushed(uintptr_t pc);
 bool csink_code_has_word(uintptr_t pc);
 
 /** True if pc is at a return, or at what functions begin with: the address to return to is on top of the stack. */
-bool csink_code_is_edge(uintptr_t pc);
+bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc);
 #endif
 
 /* How the code before a return address could have led to pc. */

@@ -97,13 +97,14 @@ static bool is_fp_frame(struct csink_walker *w, enum csink_code_call call, uint6
 
 /* Does the code show that the frame is not complete? The function was just called, is about to return, or has pushed
  * the caller's frame pointer and not yet set its own. */
-static bool is_frame_half_made(struct csink_walker *w, uintptr_t *cfa, uint64_t *fp, uint64_t *ra)
+static bool is_frame_half_made(struct csink_walker *w, const struct csink_code_near *near, uintptr_t *cfa, uint64_t *fp,
+			       uint64_t *ra)
 {
 	uint64_t top;
 
 	*fp = w->fp;
 	*cfa = w->sp + 8;
-	if (csink_code_is_edge(w->pc) && call_at(w, w->sp, ra) != CSINK_NO_CALL)
+	if (csink_code_is_edge(near, w->pc) && call_at(w, w->sp, ra) != CSINK_NO_CALL)
 		return true;
 	*cfa = w->sp + 16;
 	if (!csink_load_word(&w->load, w->sp, &top) || (w->fp != w->sp && w->fp != top))
@@ -176,12 +177,17 @@ static bool is_data(const struct csink_walker *w)
 
 static bool step_guessed(struct csink_walker *w, csink_row_t row)
 {
-	int pushed = w->innermost ? csink_code_pushed(w->pc) : -1;
+	struct csink_code_near near;
+	int pushed = -1;
 #if defined(__x86_64__)
 	uint64_t ra, fp;
 	uintptr_t cfa;
 #endif
 
+	if (w->innermost) {
+		csink_code_read_near(w->pc, &near);
+		pushed = csink_code_pushed(&near, w->pc);
+	}
 	if (csink_row_near(row) && is_data(w))
 		return csink_walker_end(w, CSINK_WALK_BAD_STACK);
 	if (!csink_row_near(row))
@@ -189,7 +195,7 @@ static bool step_guessed(struct csink_walker *w, csink_row_t row)
 	if (pushed >= 0)
 		return step_bare_call(w, (uintptr_t)pushed);
 #if defined(__x86_64__)
-	if (w->innermost && is_frame_half_made(w, &cfa, &fp, &ra))
+	if (w->innermost && is_frame_half_made(w, &near, &cfa, &fp, &ra))
 		return csink_walker_step_to(w, cfa, fp, ra);
 	/* A word is there which is never written: what lies in it may be an old address. Some objects call from there.
 	 */
