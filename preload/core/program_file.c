@@ -90,11 +90,25 @@ static bool is_loader(int fd, const char *path)
 	return is_glibc_loader(path) || (csink_program_fd_path(fd, real, sizeof(real)) && is_glibc_loader(real));
 }
 
+/* Does a program that has a loader need a library? Linkers put such entries first. */
+static bool needs_library(const struct head *head, const Elf64_Phdr *dynamic)
+{
+	Elf64_Dyn entry;
+
+	for (uint64_t at = 0; at + sizeof(entry) <= dynamic->p_filesz; at += sizeof(entry)) {
+		if (!read_at(head, dynamic->p_offset + at, &entry, sizeof(entry)) || entry.d_tag == DT_NEEDED)
+			return true;
+		if (entry.d_tag == DT_NULL)
+			break;
+	}
+	return !dynamic->p_filesz;
+}
+
 static enum csink_program_kind kind_of_elf(const struct head *head, const char *path)
 {
-	char loader[NAME_BYTES];
+	char loader[NAME_BYTES] = "";
 	Elf64_Ehdr eh;
-	Elf64_Phdr ph;
+	Elf64_Phdr ph, dynamic = {0};
 
 	if (!read_at(head, 0, &eh, sizeof(eh)))
 		return CSINK_PROGRAM_OWN;
@@ -105,14 +119,18 @@ static enum csink_program_kind kind_of_elf(const struct head *head, const char *
 	for (unsigned int i = 0; i < eh.e_phnum; i++) {
 		if (!read_at(head, eh.e_phoff + i * sizeof(ph), &ph, sizeof(ph)))
 			return CSINK_PROGRAM_OWN;
-		if (ph.p_type != PT_INTERP)
-			continue;
-		memset(loader, 0, sizeof(loader));
-		if (!read_at(head, ph.p_offset, loader, CSINK_MIN(ph.p_filesz, sizeof(loader) - 1)))
+		if (ph.p_type == PT_DYNAMIC)
+			dynamic = ph;
+		if (ph.p_type == PT_INTERP &&
+		    !read_at(head, ph.p_offset, loader, CSINK_MIN(ph.p_filesz, sizeof(loader) - 1)))
 			return CSINK_PROGRAM_OWN;
+	}
+	if (*loader) {
 		if (!is_glibc_loader(loader))
 			return CSINK_PROGRAM_LIBC;
-		return csink_libc_suits(loader) ? CSINK_PROGRAM_OWN : CSINK_PROGRAM_OLDER;
+		if (!csink_libc_suits(loader))
+			return CSINK_PROGRAM_OLDER;
+		return needs_library(head, &dynamic) ? CSINK_PROGRAM_OWN : CSINK_PROGRAM_STATIC;
 	}
 	if (!is_loader(head->fd, path))
 		return CSINK_PROGRAM_STATIC;

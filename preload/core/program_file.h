@@ -14,7 +14,7 @@
 
 enum csink_program_kind {
 	CSINK_PROGRAM_OWN,     /* as we are, as far as one can see: a file that cannot be read is taken for one */
-	CSINK_PROGRAM_STATIC,  /* no loader, so nothing is preloaded */
+	CSINK_PROGRAM_STATIC,  /* no loader, so nothing is preloaded; or no C library that could be interposed */
 	CSINK_PROGRAM_BITS,    /* of another word size: its loader complains about our library on stderr */
 	CSINK_PROGRAM_MACHINE, /* of another machine, run by an emulator: the same */
 	CSINK_PROGRAM_LIBC,    /* of another C library: its loader fails on ours */

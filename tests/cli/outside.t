@@ -32,7 +32,7 @@ for line in open('log'):
     nr[name] += 1
 for row in report['rows']:
     shown[program(row['module'])] += row['self']
-    parts[row['module'], row['name']] += row['self']
+    parts[row['module'], row['name'].removeprefix('main.')] += row['self'] # Go's are of a package
 usage = int(facts['user_ns'][0]) + int(facts['sys_ns'][0])
 total = sum(row['self'] for row in report['rows'])
 # CPU time that the machine's host took away: perf's clock goes on meanwhile, the programs' and wait4's do not.
@@ -104,6 +104,7 @@ os.waitpid(os.fork() or os.execv("./static", ["./static", "0.1"]), 0)'
 printf '#!%s %s\n' "$TMP/static" $WORK >script
 chmod +x script
 chain "#! with a static interpreter" 0 ./dynamic $WORK fork ./script
+chain "sixteen at a time" 0 sh -c 'seq 160 | xargs -P 16 -I {} sh -c "./static 0.005; ./dynamic 0.005"'
 chain "--outside=auto is the default, and a process without exec is not sampled twice" 0 \
 	sh -c "./dynamic $WORK & ./dynamic $WORK & ./static $WORK & wait"
 
@@ -252,6 +253,38 @@ if [ -x go_static ] && [ -x go_dynamic ] && ldd go_dynamic >/dev/null 2>&1; then
 	chain "shell, static Go, injected, static" 3 sh -c "./go_static ./dynamic $WORK spawn ./static $WORK 3"
 	like "$(cat err)" 'outside .*go_static' "a Go program is named as sampled from outside"
 	chain "injected Go, a second child" 0 sh -c "./go_dynamic sh -c './static $WORK; ./static $WORK; ./dynamic $WORK; true'"
+	cat >chain.go <<-'END'
+		package main
+		import ("fmt"; "net"; "os"; "path/filepath"; "strconv"; "syscall")
+		var sink int
+		//go:noinline
+		func leaf(n int) { for i := 0; i < n; i++ { sink += i } }
+		//go:noinline
+		func other(n int) { for i := 0; i < n; i++ { sink -= i } }
+		func cpu() float64 {
+			var u syscall.Rusage
+			syscall.Getrusage(0, &u)
+			return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+		}
+		func main() {
+			from := cpu()
+			seconds, _ := strconv.ParseFloat(os.Args[1], 64)
+			net.ParseIP("10.0.0.1")
+			for cpu() < from+seconds { leaf(300000); other(100000) }
+			log, _ := os.OpenFile(os.Getenv("CHAIN_LOG"), os.O_WRONLY|os.O_APPEND, 0)
+			fmt.Fprintf(log, "%s %.6f\n", filepath.Base(os.Args[0]), cpu()-from)
+		}
+	END
+	{
+		CGO_ENABLED=0 timeout 300 go build -o go_plain chain.go
+		CGO_ENABLED=0 timeout 300 go build -ldflags='-s -w' -o go_stripped chain.go
+		CGO_ENABLED=0 timeout 300 go build -buildmode=pie -o go_pie chain.go
+		CGO_ENABLED=1 timeout 300 go build -ldflags='-linkmode external -extldflags -static' -o go_cgo chain.go
+	} 2>go.err
+	# That for any address has a loader, and uses no C library; a static one with cgo does.
+	for kind in plain stripped pie cgo; do
+		chain "Go, $kind, below static and injected" 0 sh -c "./static 0.05 fork ./go_$kind 0.2; ./go_$kind 0.2"
+	done
 else
 	skip "Go" "no go with cgo here"
 fi
@@ -355,6 +388,14 @@ if [ "$(id -u)" = 0 ]; then
 	cp static jail/
 	countersink -o c.pb.gz -- sh -c "chroot jail /static $WORK; true" 2>err
 	like "$(cat err)" '\[not injected: static\]' "after chroot(2) the launcher is out of reach: counted only"
+	if unshare --pid --fork true 2>/dev/null; then
+		countersink -o c.pb.gz -- sh -c "unshare --pid --fork ./static $WORK; ./dynamic $WORK" 2>err
+		like "$(cat err)" '\[not injected: static\]' "below a PID namespace of its own: counted only"
+		like "$(cat err)" 'note .*1 programs .*not sampled: they were started in a PID namespace' \
+			"below a PID namespace of its own: the report gives the reason"
+	else
+		skip "a PID namespace" "no PID namespaces here"
+	fi
 	if have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1 && unshare -m true 2>/dev/null; then
 		: >log
 		for how in system popen; do

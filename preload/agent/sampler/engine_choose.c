@@ -250,6 +250,16 @@ static const char *explain(int engine, int err, char *words, size_t size)
 	return csink_explain_brief(-err, words, size);
 }
 
+/* Go's runtime without C takes all signals, and creates threads, by system calls of its own. */
+static bool needs_library(void)
+{
+	const ElfW(Dyn) *at = _r_debug.r_map->l_ld;
+
+	while (at && at->d_tag != DT_NULL && at->d_tag != DT_NEEDED)
+		at++;
+	return !at || at->d_tag;
+}
+
 /* The engines to try, from the first to the last one, unless something forbids them; *why is then set to the reason. */
 static void choose_range(int *first, int *last, char *why, size_t size)
 {
@@ -263,6 +273,10 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 		snprintf(why, size,
 			 "valgrind runs the program on a CPU of its own: its tool callgrind samples there, or "
 			 "--engine=timer");
+	} else if ((wanted == CSINK_NR_ENGINES || wanted == CSINK_ENGINE_SIGTRAP) && csink_engine_is_go() &&
+		   !needs_library()) {
+		*first = *last = CSINK_ENGINE_NONE;
+		snprintf(why, size, "the program uses no C library");
 	} else if ((wanted == CSINK_NR_ENGINES || wanted == CSINK_ENGINE_SIGTRAP) && csink_engine_is_go()) {
 		*first = CSINK_ENGINE_SIGNAL;
 		*last = CSINK_ENGINE_TIMER;
