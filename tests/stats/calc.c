@@ -50,6 +50,7 @@ static void print_scan(const double *a, uint32_t nr_a, const double *b, uint32_t
 static void calculate(const char *what, const char *word, const double *a, uint32_t nr_a, const double *b,
 		      uint32_t nr_b)
 {
+	struct csink_interval interval;
 	struct csink_random random;
 	enum csink_tail tail = tail_of(word);
 	double q[MAX_VALUES];
@@ -61,6 +62,12 @@ static void calculate(const char *what, const char *word, const double *a, uint3
 		printf("%.15g\n", csink_permute_two(a, nr_a, b, nr_b, tail, &random));
 	else if (!strcmp(what, "wilcoxon_paired"))
 		printf("%.15g\n", csink_wilcoxon_paired(a, nr_a, tail));
+	else if (!strcmp(what, "signed_rank_quantile"))
+		printf("%u\n", csink_signed_rank_quantile(a[0], (uint32_t)a[1]));
+	else if (!strcmp(what, "wilcoxon_interval") && !csink_wilcoxon_interval(a, nr_a, 0.95, &interval))
+		printf("%.15g %.15g\n", interval.low, interval.high);
+	else if (!strcmp(what, "coefficient"))
+		printf("%.15g\n", csink_control_coefficient(a, b, nr_a));
 	else if (!strcmp(what, "wilcoxon_two"))
 		printf("%.15g\n", csink_wilcoxon_two(a, nr_a, b, nr_b, tail));
 	else if (!strcmp(what, "hodges_lehmann"))

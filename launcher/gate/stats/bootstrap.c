@@ -1,4 +1,4 @@
-/* Estimates and their bootstrap intervals: see stats.h. */
+/* Means, and the bootstrap intervals of estimates: see stats.h. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,84 +7,6 @@
 #include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/stats/stats.h"
-
-/* ---- the median ---- */
-
-static void swap(double *a, double *b)
-{
-	double t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
-/* Hoare's selection: afterwards values[k] is where a sort would put it, and no smaller one is behind it. */
-static double select_kth(double *values, uint32_t n, uint32_t k)
-{
-	int64_t low = 0, high = (int64_t)n - 1;
-
-	while (low < high) {
-		double pivot = values[(low + high) / 2];
-		int64_t i = low - 1, j = high + 1;
-
-		for (;;) {
-			while (values[++i] < pivot)
-				;
-			while (values[--j] > pivot)
-				;
-			if (i >= j)
-				break;
-			swap(&values[i], &values[j]);
-		}
-		if ((int64_t)k <= j)
-			high = j;
-		else
-			low = j + 1;
-	}
-	return values[k];
-}
-
-static double median(double *values, uint32_t n)
-{
-	double upper = select_kth(values, n, n / 2), lower;
-
-	if (n & 1)
-		return upper;
-	lower = values[0];
-	for (uint32_t i = 1; i < n / 2; i++)
-		lower = fmax(lower, values[i]);
-	return (lower + upper) / 2;
-}
-
-double csink_hodges_lehmann(const double *values, uint32_t n)
-{
-	CSINK_AUTO_FREE double *means = csink_stats_memory(malloc(sizeof(*means) * ((size_t)n * (n + 1) / 2 + 1)));
-	uint32_t nr = 0;
-
-	if (!n || !means)
-		return NAN;
-	for (uint32_t i = 0; i < n; i++) {
-		for (uint32_t k = i; k < n; k++)
-			means[nr++] = (values[i] + values[k]) / 2;
-	}
-	return median(means, nr);
-}
-
-double csink_hodges_lehmann_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
-{
-	CSINK_AUTO_FREE double *all = csink_stats_memory(malloc(sizeof(*all) * ((size_t)nr_a * nr_b + 1)));
-	uint32_t nr = 0;
-
-	if (!nr_a || !nr_b || !all)
-		return NAN;
-	for (uint32_t i = 0; i < nr_a; i++) {
-		for (uint32_t k = 0; k < nr_b; k++)
-			all[nr++] = b[k] - a[i];
-	}
-	return median(all, nr);
-}
-
-/* ---- statistics ---- */
 
 double csink_mean(const double *values, uint32_t n)
 {

@@ -57,11 +57,17 @@ double csink_permute_paired(const double *differences, uint32_t n, enum csink_ta
 double csink_permute_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail,
 			 struct csink_random *random);
 
+#define CSINK_WILCOXON_EXACT 200 /* pairs */
+
 /**
- * Wilcoxon's signed-rank test. Differences of 0 are left out, equal ones share their ranks; the distribution is exact
- * for the ranks at hand, at any n.
+ * Wilcoxon's signed-rank test. Differences of 0 are left out, equal ones share their ranks. Exact for the ranks at hand
+ * up to CSINK_WILCOXON_EXACT pairs, by the normal distribution with the corrections for ties and continuity beyond.
  */
 double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_tail tail);
+
+/** The least sum of positive signed ranks of n pairs up to which at least @p of its distribution lies, if there is no
+ * difference. Exact, and normal beyond, as above. 0 also without memory. */
+uint32_t csink_signed_rank_quantile(double p, uint32_t n);
 
 /**
  * Wilcoxon's rank-sum test (Mann-Whitney) of b against a. Equal values share their ranks; exact for the ranks at hand
@@ -94,6 +100,20 @@ double csink_mean(const double *values, uint32_t n);
 
 /** Hodges-Lehmann: the median of the means of all pairs of values, each with itself too. */
 double csink_hodges_lehmann(const double *values, uint32_t n);
+
+/**
+ * The interval that belongs to both: the shifts that the signed-rank test, two-sided, does not exclude.
+ * Returns 0, -EINVAL (so few values exclude none at this level: fewer than 6 at 0.95) or -ENOMEM.
+ */
+int csink_wilcoxon_interval(const double *differences, uint32_t n, double level, struct csink_interval *out);
+
+/**
+ * How much of the differences of a control is in those of the pairs: b, so that own - b * control varies least. By
+ * least squares about 0, in which outliers weigh less (Huber); drawn towards 1, the more so the fewer pairs there are
+ * and the less the control varies (as if b were normal about 1 with a deviation of 0.5, before anything was seen); 0
+ * to 2. Where the sides of pairs change places, it stays the same: a test of signs of own - b * control remains exact.
+ */
+double csink_control_coefficient(const double *own, const double *control, uint32_t n);
 
 /** The median of all differences b[j] - a[i]. */
 double csink_hodges_lehmann_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);

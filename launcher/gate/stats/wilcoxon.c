@@ -48,20 +48,13 @@ static double tail_of(const double *weights, uint32_t max, uint32_t observed, en
 	return (tail == CSINK_TAIL_GREATER ? above : below) / all;
 }
 
-double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_tail tail)
-{
-	CSINK_AUTO_FREE struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
-	CSINK_AUTO_FREE double *weights = NULL;
-	uint32_t nr = 0, max = 0, observed = 0;
+/* ---- pairs ---- */
 
-	for (uint32_t i = 0; all && i < n; i++) {
-		if (differences[i] != 0)
-			all[nr++] = (struct ranked){fabs(differences[i]), i, 0};
-	}
-	if (!all || !nr)
-		return all && n ? 1 : NAN;
-	rank_all(all, nr);
-	weights = csink_stats_memory(calloc((size_t)nr * (nr + 1) + 1, sizeof(*weights)));
+static double exact_paired(const struct ranked *all, uint32_t nr, const double *differences, enum csink_tail tail)
+{
+	CSINK_AUTO_FREE double *weights = csink_stats_memory(calloc((size_t)nr * (nr + 1) + 1, sizeof(*weights)));
+	uint32_t max = 0, observed = 0;
+
 	if (!weights)
 		return NAN;
 	weights[0] = 1;
@@ -74,6 +67,74 @@ double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_t
 			weights[s] = weights[s] / 2 + (s >= rank2 ? weights[s - rank2] / 2 : 0);
 	}
 	return tail_of(weights, max, observed, tail);
+}
+
+/* off: of a sum of ranks from its mean. Corrected for continuity. */
+static double normal_tail(double off, double deviation, enum csink_tail tail)
+{
+	if (!(deviation > 0))
+		return 1;
+	if (tail == CSINK_TAIL_GREATER)
+		return csink_normal_cdf(-(off - 0.5) / deviation);
+	if (tail == CSINK_TAIL_LESS)
+		return csink_normal_cdf((off + 0.5) / deviation);
+	return fmin(1, 2 * csink_normal_cdf(-fmax(0, fabs(off) - 0.5) / deviation));
+}
+
+static double normal_paired(const struct ranked *all, uint32_t nr, const double *differences, double ties,
+			    enum csink_tail tail)
+{
+	double n = nr, sum = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		sum += differences[all[i].index] > 0 ? all[i].rank2 / 2.0 : 0;
+	return normal_tail(sum - n * (n + 1) / 4, sqrt(n * (n + 1) * (2 * n + 1) / 24 - ties / 48), tail);
+}
+
+double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_tail tail)
+{
+	CSINK_AUTO_FREE struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
+	uint32_t nr = 0;
+	double ties;
+
+	for (uint32_t i = 0; all && i < n; i++) {
+		if (differences[i] != 0)
+			all[nr++] = (struct ranked){fabs(differences[i]), i, 0};
+	}
+	if (!all || !nr)
+		return all && n ? 1 : NAN;
+	ties = rank_all(all, nr);
+	return nr <= CSINK_WILCOXON_EXACT ? exact_paired(all, nr, differences, tail)
+					  : normal_paired(all, nr, differences, ties, tail);
+}
+
+/* The least sum up to which as much of the distribution lies. */
+static uint32_t exact_quantile(double p, uint32_t n)
+{
+	uint32_t max = n * (n + 1) / 2, sum = 0, s = 0;
+	CSINK_AUTO_FREE double *weights = csink_stats_memory(calloc((size_t)max + 1, sizeof(*weights)));
+	double below;
+
+	if (!weights)
+		return 0;
+	weights[0] = 1;
+	for (uint32_t rank = 1; rank <= n; rank++) {
+		sum += rank;
+		for (uint32_t k = sum + 1; k-- > 0;)
+			weights[k] = weights[k] / 2 + (k >= rank ? weights[k - rank] / 2 : 0);
+	}
+	for (below = weights[0]; below < p && s < max; below += weights[s])
+		s++;
+	return s;
+}
+
+uint32_t csink_signed_rank_quantile(double p, uint32_t n)
+{
+	double mean = n * (n + 1.0) / 4, deviation = sqrt(n * (n + 1.0) * (2.0 * n + 1) / 24);
+
+	if (n <= CSINK_WILCOXON_EXACT)
+		return exact_quantile(p, n);
+	return (uint32_t)fmax(0, ceil(mean + csink_normal_quantile(p) * deviation - 0.5));
 }
 
 /* ---- two samples ---- */
@@ -103,13 +164,7 @@ static double normal_two(uint32_t nr_a, uint32_t nr_b, double ties, uint32_t obs
 	double n = nr_a + nr_b, off = observed / 2.0 - nr_b * (n + 1) / 2;
 	double deviation = sqrt((double)nr_a * nr_b / 12 * (n + 1 - ties / (n * (n - 1))));
 
-	if (!(deviation > 0))
-		return 1;
-	if (tail == CSINK_TAIL_GREATER)
-		return csink_normal_cdf(-(off - 0.5) / deviation);
-	if (tail == CSINK_TAIL_LESS)
-		return csink_normal_cdf((off + 0.5) / deviation);
-	return fmin(1, 2 * csink_normal_cdf(-fmax(0, fabs(off) - 0.5) / deviation));
+	return normal_tail(off, deviation, tail);
 }
 
 double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail)
