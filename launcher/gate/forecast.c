@@ -51,6 +51,21 @@ void csink_judge_estimate(const struct judge *judge, struct csink_gate_row *row)
 		row->middle = row->error = NAN;
 }
 
+void csink_judge_estimate_logs(const double *differences, uint32_t nr, struct csink_gate_row *row)
+{
+	CSINK_AUTO_FREE double *sorted = calloc((size_t)nr + 1, sizeof(*sorted));
+	double error;
+
+	row->middle = row->error = NAN;
+	if (!sorted || !nr)
+		return;
+	memcpy(sorted, differences, nr * sizeof(*sorted));
+	row->middle = exp(trimmed_mean(sorted, nr, &error));
+	row->error = row->middle * error;
+	if (!isfinite(row->middle) || !isfinite(row->error))
+		row->middle = row->error = NAN;
+}
+
 /* The interval shrinks with the root of the number of runs: how many until it no longer holds the threshold? */
 uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gate_row *row, uint32_t nr_tests)
 {

@@ -15,7 +15,8 @@
 #include "launcher/gate/judge_impl.h"
 
 #define MAX_LEAST 60 /* runs; what these cannot show, more cannot either */
-#define POWER 0.8    /* with which the detection floor is stated */
+#define LEAST_PAIRS 6
+#define POWER 0.8 /* with which the detection floor is stated */
 
 /* ---- one row ---- */
 
@@ -100,12 +101,36 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row)
 	}
 }
 
-void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row)
+void csink_judge_differences(const double *differences, uint32_t nr, struct csink_gate_row *row)
+{
+	csink_judge_estimate_logs(differences, nr, row);
+	row->p_greater = csink_wilcoxon_paired(differences, nr, CSINK_TAIL_GREATER);
+	row->p_less = csink_wilcoxon_paired(differences, nr, CSINK_TAIL_LESS);
+	row->ratio = exp(csink_hodges_lehmann(differences, nr));
+	if (csink_wilcoxon_interval(differences, nr, CSINK_GATE_LEVEL, &row->interval))
+		row->interval = (struct csink_interval){-INFINITY, INFINITY};
+	row->interval.low = exp(row->interval.low);
+	row->interval.high = exp(row->interval.high);
+}
+
+/* values: logarithms. */
+static void judge_logs(struct judge *judge, struct csink_gate_row *row)
 {
 	csink_statistic_fn shift = judge->data->paired ? csink_statistic_shift_paired : csink_hodges_lehmann_two;
 	double *a = judge->values[0], *b = judge->values[1];
 	uint32_t nr_a = judge->nr[0], nr_b = judge->nr[1];
 
+	test(judge, true, row);
+	row->ratio = exp(shift(a, nr_a, b, nr_b));
+	if (csink_bootstrap(shift, judge->data->paired, a, nr_a, b, nr_b, CSINK_GATE_LEVEL, &judge->random,
+			    &row->interval))
+		row->interval = (struct csink_interval){-INFINITY, INFINITY};
+	row->interval.low = exp(row->interval.low);
+	row->interval.high = exp(row->interval.high);
+}
+
+void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row)
+{
 	if (is_plain(judge, row))
 		return;
 	EACH_RUN(judge, side, i)
@@ -118,13 +143,14 @@ void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row)
 	csink_judge_estimate(judge, row);
 	EACH_RUN(judge, side, i)
 	judge->values[side][i] = log(judge->values[side][i]);
-	test(judge, true, row);
-	row->ratio = exp(shift(a, nr_a, b, nr_b));
-	if (csink_bootstrap(shift, judge->data->paired, a, nr_a, b, nr_b, CSINK_GATE_LEVEL, &judge->random,
-			    &row->interval))
-		row->interval = (struct csink_interval){-INFINITY, INFINITY};
-	row->interval.low = exp(row->interval.low);
-	row->interval.high = exp(row->interval.high);
+	/* So few pairs have no interval by signed ranks. */
+	if (!judge->data->paired || judge->nr[0] < LEAST_PAIRS) {
+		judge_logs(judge, row);
+		return;
+	}
+	for (uint32_t i = 0; i < judge->nr[0]; i++)
+		judge->differences[i] = judge->values[1][i] - judge->values[0][i];
+	csink_judge_differences(judge->differences, judge->nr[0], row);
 }
 
 /* ---- verdicts ---- */

@@ -1,9 +1,9 @@
 /*
  * Verdicts on functions.
  *
- * A function is compared with the functions that did not change in the same run (reference.c): its weight is divided by
- * theirs. It is never among its own reference. Where the reference changed as the command did, or where nothing is left
- * to compare with, the cost as measured judges.
+ * A function is compared with the functions that did not change in the same run (reference.c), in pairs as
+ * judge_pairs.c does it, else by its weight divided by theirs. It is never among its own reference. Where the reference
+ * changed as the command did, or where nothing is left to compare with, the cost as measured judges.
  */
 #include <errno.h>
 #include <math.h>
@@ -67,13 +67,8 @@ static void judge_function(struct judge *judge, uint32_t f, bool *is_in)
 		row->shares[side] = share_of(judge, side, f);
 	}
 	is_in[f] = true;
-	row->by_cost = !csink_judge_fill(judge, is_in, judge->by_cost);
+	csink_judge_part(judge, is_in, row);
 	is_in[f] = false;
-	/* The machine's outliers are in the cost as measured. */
-	if (row->by_cost)
-		csink_judge_ranks(judge, row);
-	else
-		csink_judge_weights(judge, row);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -96,6 +91,8 @@ int csink_judge_functions(struct judge *judge)
 	if (err || !(judge->all[0] > 0 && judge->all[1] > 0))
 		return err;
 	err = csink_judge_below(judge) ?: csink_judge_find_reference(judge);
+	for (uint32_t f = 0; f < nr; f++)
+		judge->nr_judged += is_judged(judge, f);
 	for (uint32_t f = 0; !err && f < nr; f++) {
 		if (is_judged(judge, f))
 			judge_function(judge, f, is_in);

@@ -1,5 +1,5 @@
-/* What judge.c, judge_functions.c, forecast.c, reference.c, moves.c, rollup.c and versions.c share; no other file
- * includes this. */
+/* What judge.c, judge_functions.c, judge_pairs.c, forecast.c, reference.c, moves.c, rollup.c and versions.c share; no
+ * other file includes this. */
 #ifndef CSINK_JUDGE_IMPL_H
 #define CSINK_JUDGE_IMPL_H
 
@@ -32,6 +32,8 @@ struct judge {
 	double **comparable[CSINK_GATE_NR_SIDES];
 	enum csink_gate_verdict command; /* on its CPU time */
 	bool by_cost;                    /* that changed; from judge_functions.c on: and the reference, too */
+	bool reference_moved;            /* the reference is slower or faster on one side, and that is not by chance */
+	uint32_t nr_judged;              /* functions */
 };
 
 /** Test judge->values, which are sums that may be 0, by permutation; set ratio, interval and p-values of the row. */
@@ -40,6 +42,12 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row);
 /** The same for values with outliers, such as those of a busy disk or machine: by ranks of their logarithms, if all are
  * positive. Changes judge->values. */
 void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row);
+
+/** The same of differences of logarithms, one of each pair, of which there are at least 6. */
+void csink_judge_differences(const double *differences, uint32_t nr, struct csink_gate_row *row);
+
+/** Judge what some functions cost together; by_cost of the row is set, too. is_in: of each function. judge_pairs.c */
+void csink_judge_part(struct judge *judge, const bool *is_in, struct csink_gate_row *row);
 
 /** Come to a verdict from interval, p-values and q. nr_tests: of the family that q was adjusted for. */
 void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row, double q_greater, double q_less,
@@ -51,6 +59,9 @@ uint32_t csink_judge_least_runs(const struct judge *judge, uint32_t nr_tests, bo
 
 /** Set middle and error of a row from judge->values, before anything has changed these. forecast.c */
 void csink_judge_estimate(const struct judge *judge, struct csink_gate_row *row);
+
+/** The same from differences of logarithms. forecast.c */
+void csink_judge_estimate_logs(const double *differences, uint32_t nr, struct csink_gate_row *row);
 
 /** How many more runs would likely settle an inconclusive row; 0: no reasonable number. forecast.c */
 uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gate_row *row, uint32_t nr_tests);

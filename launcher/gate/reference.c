@@ -215,6 +215,8 @@ int csink_judge_find_reference(struct judge *judge)
 		set_comparable(judge, false);
 		is_enough = find(&finding);
 	}
+	judge->reference_moved =
+		fmin(finding.cost.p_greater, finding.cost.p_less) <= CSINK_COST_ALPHA * judge->out->alpha;
 	/* Did the reference itself change as the command did? Then that is no drift of the machine. */
 	csink_judge_conclude(judge, &finding.cost, finding.cost.p_greater / CSINK_COST_ALPHA,
 			     finding.cost.p_less / CSINK_COST_ALPHA, 1);

@@ -235,8 +235,7 @@ static int judge_group(struct rollup *r, uint32_t root, bool *is_in)
 	if (members < 2 || !is_exchange(r, is_in))
 		return 0;
 	sum.cost_ratio = sum.means[1] / sum.means[0];
-	csink_judge_fill(r->judge, is_in, r->judge->by_cost);
-	csink_judge_weights(r->judge, &sum);
+	csink_judge_part(r->judge, is_in, &sum);
 	csink_judge_conclude(r->judge, &sum, sum.p_greater, sum.p_less, 1);
 	/* A sum that got worse leaves its members as they are: one of them did. */
 	return sum.verdict == CSINK_GATE_REGRESSED ? 0 : take_back(r, is_in, &sum);
