@@ -6,7 +6,7 @@
 #include "include/internal/base.h"
 
 #define LOOK_GROWTH 1.5   /* between looks */
-#define BY_NUMBER 0.5     /* of alpha: the part that looks have by their number; by time, the rest */
+#define BY_NUMBER 0.2     /* of alpha: the part that looks have by their number; by time, the rest */
 #define LEAST_CHANCE 0.01 /* of settling a question: below, no time is spent on it */
 
 /* The spending function of O'Brien and Fleming, by Lan and DeMets: the alpha spent up to a fraction of the time. */

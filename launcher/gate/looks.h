@@ -18,8 +18,9 @@ struct csink_gate_looks {
 
 /**
  * What the next look may spend of alpha. All looks together spend no more than alpha, however many there are and
- * wherever they fall: half of it goes to them by their number (1/2, 1/6, 1/12 ...), so that what is clear at once ends
- * at once; half by the time that was spent (O'Brien and Fleming's spending function), so that the last look has most.
+ * wherever they fall: a fifth of it goes to them by their number (1/2, 1/6, 1/12 ...), so that what is clear at once
+ * ends at once; the rest by the time that was spent (O'Brien and Fleming's spending function), so that the last look
+ * has most: that finds nearly as much as one look at the end.
  * @fraction  of the time that the gate has, at this look: 0 to 1. It must not depend on what the runs gave.
  */
 double csink_gate_looks_level(struct csink_gate_looks *looks, double alpha, double fraction);

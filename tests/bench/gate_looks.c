@@ -3,8 +3,9 @@
  * product's own looks, verdicts and decisions (launcher/gate), a clock that only counts pairs, and noise with heavy
  * tails.
  *
- * usage: gate_looks GATES PAIRS CHANGE [SEED]   PAIRS: as many as there is time for; CHANGE: of one function with a
- *                                               third of the time, 1.1 is 10 % slower
+ * usage: gate_looks GATES PAIRS CHANGE [SEED [THRESHOLD]]
+ * PAIRS: as many as there is time for; CHANGE: of one function with a third of the time, 1.1 is 10 % slower; THRESHOLD:
+ * 0.05, or 0.001, below which false regressions are as frequent as chance makes them
  */
 #include <math.h>
 #include <stdio.h>
@@ -91,9 +92,9 @@ static void note_rows(const struct csink_gate_data *data, const struct csink_gat
 	outcome->is_open = v->nr_open > 0;
 }
 
-static int run_gate(uint32_t pairs, double change, uint64_t seed, struct outcome *outcome)
+static int run_gate(uint32_t pairs, double change, double threshold, uint64_t seed, struct outcome *outcome)
 {
-	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = seed};
+	struct csink_gate_rules rules = {.threshold = threshold, .min_share = 0.01, .alpha = 0.01, .seed = seed};
 	struct csink_gate_data data = {.paired = true};
 	struct csink_gate_looks looks = {0};
 	struct csink_gate_verdicts v;
@@ -128,15 +129,16 @@ int main(int argc, char **argv)
 	double change = argc > 3 ? atof(argv[3]) : 0, sum = 0, looks = 0;
 	uint32_t beta = 0, function = 0, command = 0, ends[4] = {0};
 	uint64_t seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1;
+	double threshold = argc > 5 ? atof(argv[5]) : 0.05;
 	struct outcome outcome;
 
 	if (!gates || pairs < 2 || !(change > 0)) {
-		fprintf(stderr, "usage: gate_looks GATES PAIRS CHANGE [SEED]\n");
+		fprintf(stderr, "usage: gate_looks GATES PAIRS CHANGE [SEED [THRESHOLD]]\n");
 		return 2;
 	}
 	csink_random_init(&dice, seed);
 	for (uint32_t gate = 0; gate < gates; gate++) {
-		if (run_gate(pairs, change, seed + gate, &outcome)) {
+		if (run_gate(pairs, change, threshold, seed + gate, &outcome)) {
 			fprintf(stderr, "gate_looks: no memory\n");
 			return 1;
 		}

@@ -221,6 +221,12 @@ like "$(cat out.tap)" '^# note: so few runs cannot show a regression here, .*; t
 gate --runs 10 --warmup 0 --vs "$WORK alpha 1" -- "$WORK" alpha 1 beta 1
 is "$(cat err)" "" "ten pairs: no warning about too few runs"
 
+# ---- long runs
+gate --runs 3 --warmup 0 --vs "$WORK alpha 300" -- "$WORK" alpha 301
+like "$(cat out.tap)" '^# note: a run takes [0-9]+ ms of CPU time, and 20 to 30 ms would do' "long runs that leave a question open: shorter ones are recommended"
+gate --runs 3 --warmup 0 --vs "$WORK alpha 3" -- "$WORK" alpha 4
+unlike "$(cat out.tap)" '20 to 30 ms would do' "short runs: no other length is recommended"
+
 # ---- --runs=auto
 gate --max-time 600 --seed 1 --vs "$WORK alpha 20 beta 10 gamma 20" -- "$WORK" alpha 20 beta 40 gamma 20
 is $? 3 "--runs=auto: the regression is found"

@@ -34,7 +34,8 @@
 #include "launcher/session/open_profile.h"
 #include "launcher/session/output_place.h"
 
-#define MAX_LINE 2000 /* of a command, as it is shown */
+#define MAX_LINE 2000  /* of a command, as it is shown */
+#define LONG_RUN_MS 60 /* of CPU time: a third of it would do */
 
 struct gate {
 	struct csink_gate_settings set;
@@ -429,6 +430,26 @@ static void note_few(struct gate *gate)
 			v->runs[CSINK_GATE_NEW], v->smallest_q, v->alpha, v->steady_runs);
 }
 
+/* Runs differ by as much however long they are, so that many short ones say more than few long ones. */
+static void note_length(struct gate *gate)
+{
+	const struct csink_gate_verdicts *v = &gate->verdicts;
+
+	if (!v->nr_open || !gate->data.paired || gate->data.exact)
+		return;
+	for (uint32_t i = 0; i < v->nr_metric_rows; i++) {
+		const struct csink_gate_row *row = &v->rows[i];
+		double ms = fmin(row->means[CSINK_GATE_OLD], row->means[CSINK_GATE_NEW]) / 1e6;
+
+		if (!strcmp(gate->data.metrics[row->metric].name, "cpu") && ms > LONG_RUN_MS)
+			csink_gate_note(
+				&gate->series,
+				"a run takes %.0f ms of CPU time, and 20 to 30 ms would do: shorter runs differ "
+				"hardly more, and there are more of them in the same time",
+				ms);
+	}
+}
+
 static int run_and_judge(struct gate *gate)
 {
 	struct csink_gate_series *series = &gate->series;
@@ -453,8 +474,10 @@ static int run_and_judge(struct gate *gate)
 		err = csink_gate_judge(&gate->data, &gate->set.rules, series->level, &gate->verdicts);
 		if (err)
 			snprintf(series->error, sizeof(series->error), "the runs cannot be judged: %s", strerror(-err));
-		else
+		if (!err) {
 			note_few(gate);
+			note_length(gate);
+		}
 	}
 	if (err) {
 		gate->result.error = series->error;
