@@ -120,7 +120,7 @@ mkdir origin
 # them clone and build this one.)
 mkdir stand-in
 (
-	cd stand-in && git init -q -b main . && mkdir -p scripts && cp -r "$SRC/scripts/lib" "$SRC/scripts/perf-gate.sh" scripts/ &&
+	cd stand-in && git init -q -b main . && mkdir -p scripts && cp -r "$SRC/scripts/lib" "$SRC/scripts/perf-gate.sh" "$SRC/scripts/perf-history" scripts/ &&
 		printf '#!/bin/sh\necho "$@" >>"%s/dependencies"\n' "$TMP" >scripts/install-deps && chmod +x scripts/install-deps &&
 		printf 'all:\n\tln -s "%s" build\n' "$BUILD" >Makefile && git add -A && git commit -q -m "Countersink"
 ) || exit 1
@@ -139,7 +139,7 @@ job() {
 	git clone -q https://example.org/project builds/project
 	git -C builds/project checkout -q --detach "origin/$3"
 	(
-		cd builds/project && PATH=$TMP/shims:$PATH ARTIFACTS=$TMP/artifacts GITHUB_BASE_REF=main \
+		cd builds/project && PATH=$TMP/shims:$PATH ARTIFACTS=$TMP/artifacts GITHUB_BASE_REF=main PERF_ANCHOR=origin/main \
 			GITHUB_STEP_SUMMARY=$TMP/summary.md CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main \
 			COUNTERSINK_REPOSITORY=https://example.org/countersink "$SRC/tests/gate/ci-job" "$1" "$TMP/$2"
 	) >job.out 2>job.err
@@ -171,6 +171,17 @@ if have python3 && python3 -c 'import yaml' 2>/dev/null; then
 			skip "$branch: GitLab's report follows the schema" "no xmllint here"
 		fi
 	done
+	for n in 1 2; do
+		sed 's/--max-time=300/--runs=12/' "$SRC/scripts/ci/github-perf-history.yml" >history.yml
+		job github history.yml slower
+		is $? 0 "the job that keeps a history, time $n: status 0" || diag "$(cat job.out job.err)"
+	done
+	git -C origin cat-file blob perf-history:history.jsonl >history.jsonl
+	is "$(wc -l <history.jsonl) $(grep -c "^{\"v\":1,\"commit\":\"$(git -C origin rev-parse slower)\",.*\"anchor\":\"origin/main\",.*\"cases\":{\"./bench\":" history.jsonl)" "2 2" \
+		"each job adds a line of its commit to the history on the branch" || diag "$(cat history.jsonl)"
+	like "$(cat summary.md)" '^\./bench: [0-9a-f]{12} against origin/main$' "the summary has the table of the history"
+	ok "the page of the history is kept" grep -q '<title>history.jsonl</title>' artifacts/history.html
+	unlike "$(cat job.err job.out)" '^::error' "what is slower than the anchor gets no annotation"
 	like "$(cat apt)" '^install .* git ca-certificates' "GitLab's image gets git"
 else
 	skip "the examples' jobs" "no reader of YAML here (python3-yaml)"

@@ -11,6 +11,7 @@ bin=$NPM/node_modules/.bin
 
 # ---- the files themselves
 ok "GitHub's workflow follows its schema" "$bin/action-validator" "$SRC/scripts/ci/github-perf-gate.yml"
+ok "GitHub's workflow for a history follows its schema" "$bin/action-validator" "$SRC/scripts/ci/github-perf-history.yml"
 sed 's/runs-on:/runs_on:/' "$SRC/scripts/ci/github-perf-gate.yml" >wrong.yml
 "$bin/action-validator" wrong.yml >/dev/null 2>&1
 isnt $? 0 "which one with a wrong word does not"
