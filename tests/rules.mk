@@ -372,10 +372,12 @@ $(FUZZ_PROFILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(F
 	$(call make_fuzzer,$< $(FUZZ_READER_SRCS) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS))
 
 # Other files that are read where others may have written them.
-FUZZ_FILES := perfmap names callgrind symbols jit_image go_table
+FUZZ_FILES := perfmap names callgrind history symbols jit_image go_table
 FUZZ_SRCS_perfmap := launcher/symbols/perfmap.c launcher/base/regular.c
 FUZZ_SRCS_names := launcher/profile/demangle.c launcher/profile/function_name.c
 FUZZ_SRCS_callgrind := launcher/gate/callgrind.c launcher/gate/gate_functions.c
+FUZZ_SRCS_history := launcher/base/json_read.c launcher/gate/history_read.c launcher/gate/history_changes.c \
+	launcher/gate/stats/change_points.c $(addprefix launcher/commands/history/history_,table.c export.c html.c)
 FUZZ_SRCS_go_table := $(addprefix preload/core/go_,inlines.c rule.c table.c)
 FUZZ_SRCS_symbols := $(filter launcher/symbols/symbols%,$(LAUNCHER_SRCS)) $(FUZZ_SRCS_go_table)
 FUZZ_SRCS_jit_image := preload/core/jit_image.c launcher/collect/jit_images.c $(FUZZ_SRCS_symbols)
@@ -388,7 +390,7 @@ $(B)/tests/fuzz/go_corpus: tests/fuzz/go_corpus.c tests/unit/made_go.h
 	$(make_program)
 
 .PHONY: fuzz-readers
-fuzz-readers: $(FUZZ_READERS:%=$(B)/tests/fuzz/%) $(B)/tests/fuzz/go_corpus $(B)/tests/targets/inlines all ## feed broken profiles, maps, names, objects and tables of Go to their readers
+fuzz-readers: $(FUZZ_READERS:%=$(B)/tests/fuzz/%) $(B)/tests/fuzz/go_corpus $(B)/tests/targets/inlines all ## feed broken profiles, maps, names, histories, objects and tables of Go to their readers
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/readers $(FUZZ_READERS)
 
 fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken frame tables to their reader

@@ -355,53 +355,61 @@ static int sort(struct csink_history *h)
 
 static int read_lines(FILE *file, struct csink_history *h)
 {
-	CSINK_AUTO_FREE char *text = malloc(CSINK_HISTORY_LINE_BYTES + 2);
-	uint32_t number = 0;
+	CSINK_AUTO_FREE char *text = NULL;
+	uint32_t number = 0, cap = 0;
 	int c = 0, err = 0;
 
-	if (!text)
-		return -ENOMEM;
 	while (!err && c != EOF) {
-		size_t bytes = 0, blank = 0;
+		uint32_t bytes = 0, blank = 0;
 
-		while ((c = getc_unlocked(file)) != EOF && c != '\n') {
+		while (!err && (c = getc_unlocked(file)) != EOF && c != '\n') {
+			err = CSINK_GROW(text, bytes, cap);
+			if (err)
+				break;
 			text[bytes] = (char)c;
 			blank += c == ' ' || c == '\r' || c == '\t';
 			bytes += bytes <= CSINK_HISTORY_LINE_BYTES;
 		}
 		number++;
-		if (bytes > blank)
+		if (!err && bytes > blank)
 			err = add_line(h, text, bytes <= CSINK_HISTORY_LINE_BYTES ? bytes : 0, number);
 	}
 	return err ?: ferror(file) ? -(errno ?: EIO) : 0;
+}
+
+int csink_history_read_stream(FILE *file, struct csink_history *h)
+{
+	int err;
+
+	*h = (struct csink_history){0};
+	errno = 0;
+	err = read_lines(file, h);
+	if (!err)
+		err = sort(h);
+	if (err)
+		csink_history_free(h);
+	return err;
 }
 
 int csink_history_read(const char *path, struct csink_history *h, char *why, size_t why_bytes)
 {
 	bool is_stdin = !strcmp(path, "-");
 	CSINK_AUTO_FCLOSE FILE *opened = is_stdin ? NULL : fopen(path, "re");
-	FILE *file = is_stdin ? stdin : opened;
-	int err;
+	int err = is_stdin || opened ? 0 : -errno;
 
-	*h = (struct csink_history){0};
-	if (!file)
-		return csink_why(-errno, why, why_bytes, "%s: %s", path, strerror(errno));
-	errno = 0;
-	err = read_lines(file, h);
 	if (!err)
-		err = sort(h);
+		err = csink_history_read_stream(is_stdin ? stdin : opened, h);
 	if (err)
-		csink_why(err, why, why_bytes, "%s: %s", path, strerror(-err));
-	else if (!h->nr_lines)
-		err = csink_why(-ENODATA, why, why_bytes,
-				h->nr_damaged || h->nr_later
-					? "%s: none of its lines is of a history (%u damaged, %u of a later version): "
-					  "it is written by countersink gate --history"
-					: "%s: it has no lines: it is written by countersink gate --history",
-				path, h->nr_damaged, h->nr_later);
-	if (err)
-		csink_history_free(h);
-	return err;
+		return csink_why(err, why, why_bytes, "%s: %s", path, strerror(-err));
+	if (h->nr_lines)
+		return 0;
+	csink_why(0, why, why_bytes,
+		  h->nr_damaged || h->nr_later ? "%s: none of its lines is of a history (%u damaged, %u of a later "
+						 "version): it is written by countersink gate --history"
+					       : "%s: it has no lines: it is written by countersink gate --history",
+		  path, h->nr_damaged, h->nr_later);
+	csink_history_free(h);
+	return -ENODATA;
 }
 
 void csink_history_free(struct csink_history *h)

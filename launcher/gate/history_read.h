@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "launcher/base/table.h"
 
@@ -59,6 +60,10 @@ struct csink_history {
  * Returns 0 (csink_history_free it), or -errno and why; -ENODATA: it has no line that can be used.
  */
 int csink_history_read(const char *path, struct csink_history *history, char *why, size_t why_bytes);
+
+/** The same of an open stream, which may have no line that can be used. Returns 0 or -errno. */
+int csink_history_read_stream(FILE *file, struct csink_history *history);
+
 void csink_history_free(struct csink_history *history);
 
 /** Is it the figure of a case that stands for all of its time: CPU time, or counted instructions? */
