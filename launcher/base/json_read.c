@@ -1,257 +1,268 @@
-/* Reading JSON: see json_read.h. Recursion is bounded by CSINK_JSON_DEPTH. */
+/* Reading JSON: see json_read.h. A recursive reader, whose depth is limited. Context: thread. */
 #include "launcher/base/json_read.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/cleanup.h"
+#include "include/internal/base.h"
 
-static bool fail(struct csink_json_reader *r)
-{
-	r->is_bad = true;
-	r->at = r->end;
-	return false;
-}
+#define MAX_DEPTH 64
 
-/* The next character that is no blank; 0 at the end. */
-static char peek(struct csink_json_reader *r)
+struct reader {
+	const char *at, *end;
+};
+
+static struct csink_json_value *read_value(struct reader *r, uint32_t depth);
+
+static void skip_blanks(struct reader *r)
 {
-	while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
+	while (r->at < r->end && strchr(" \t\r\n", *r->at) && *r->at)
 		r->at++;
-	return r->at < r->end ? *r->at : '\0';
 }
 
-static bool take(struct csink_json_reader *r, char c)
+static bool take(struct reader *r, const char *word)
 {
-	if (peek(r) != c)
+	size_t len = strlen(word);
+
+	skip_blanks(r);
+	if ((size_t)(r->end - r->at) < len || memcmp(r->at, word, len) != 0)
 		return false;
-	r->at++;
+	r->at += len;
 	return true;
 }
 
-static bool take_word(struct csink_json_reader *r, const char *word)
+/* Four hexadecimal digits, or -1. */
+static int32_t read_hex(struct reader *r)
 {
-	size_t bytes = strlen(word);
+	int32_t code = 0;
 
-	peek(r);
-	if ((size_t)(r->end - r->at) < bytes || memcmp(r->at, word, bytes) != 0)
-		return false;
-	r->at += bytes;
-	return true;
-}
-
-void csink_json_read_init(struct csink_json_reader *r, const char *text, size_t bytes)
-{
-	*r = (struct csink_json_reader){.at = text, .end = text + bytes};
-}
-
-bool csink_json_read_open(struct csink_json_reader *r, char bracket)
-{
-	if (r->is_bad || r->depth == CSINK_JSON_DEPTH || !take(r, bracket))
-		return fail(r);
-	r->depth++;
-	r->is_first = true;
-	return true;
-}
-
-/* To what follows in the innermost bracket. */
-static bool next(struct csink_json_reader *r, char closing)
-{
-	bool is_first = r->is_first;
-
-	r->is_first = false;
-	if (r->is_bad)
-		return false;
-	if (take(r, closing)) {
-		r->depth--;
-		return false;
-	}
-	return is_first || take(r, ',') || fail(r);
-}
-
-bool csink_json_read_element(struct csink_json_reader *r)
-{
-	return next(r, ']');
-}
-
-bool csink_json_read_member(struct csink_json_reader *r, char **key)
-{
-	*key = NULL;
-	if (!next(r, '}'))
-		return false;
-	if (peek(r) != '"')
-		return fail(r);
-	*key = csink_json_read_text(r);
-	if (*key && take(r, ':'))
-		return true;
-	free(*key);
-	*key = NULL;
-	return fail(r);
-}
-
-/* ---- texts ---- */
-
-static bool read_hex(struct csink_json_reader *r, uint32_t *code)
-{
-	*code = 0;
 	if (r->end - r->at < 4)
-		return false;
+		return -1;
 	for (int i = 0; i < 4; i++) {
 		char c = *r->at++;
 
-		*code = *code * 16 + (c >= '0' && c <= '9' ? (uint32_t)(c - '0') : (uint32_t)((c | 0x20) - 'a') + 10);
-		if (!strchr("0123456789abcdefABCDEF", c) || !c)
-			return false;
+		if (!isxdigit((unsigned char)c))
+			return -1;
+		code = code * 16 + (isdigit((unsigned char)c) ? c - '0' : (c | 0x20) - 'a' + 10);
 	}
-	return true;
+	return code;
 }
 
-/* Behind "\u": a character, whose second half follows where it has two. NUL is none of a text. */
-static bool read_code(struct csink_json_reader *r, uint32_t *code)
-{
-	uint32_t low;
-
-	if (!read_hex(r, code) || !*code || (*code >= 0xdc00 && *code < 0xe000))
-		return false;
-	if (*code < 0xd800 || *code >= 0xdc00)
-		return true;
-	if (r->end - r->at < 2 || r->at[0] != '\\' || r->at[1] != 'u')
-		return false;
-	r->at += 2;
-	if (!read_hex(r, &low) || low < 0xdc00 || low >= 0xe000)
-		return false;
-	*code = 0x10000 + ((*code - 0xd800) << 10) + (low - 0xdc00);
-	return true;
-}
-
-static char *put_code(char *out, uint32_t code)
+static char *put_utf8(char *out, uint32_t code)
 {
 	if (code < 0x80) {
-		*out++ = (char)code;
-		return out;
-	}
-	if (code >= 0x10000) {
+		/* A NUL would end the text. */
+		if (code)
+			*out++ = (char)code;
+	} else if (code < 0x800) {
+		*out++ = (char)(0xc0 | code >> 6);
+		*out++ = (char)(0x80 | (code & 0x3f));
+	} else if (code < 0x10000) {
+		*out++ = (char)(0xe0 | code >> 12);
+		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
+		*out++ = (char)(0x80 | (code & 0x3f));
+	} else {
 		*out++ = (char)(0xf0 | code >> 18);
 		*out++ = (char)(0x80 | (code >> 12 & 0x3f));
-	} else if (code >= 0x800) {
-		*out++ = (char)(0xe0 | code >> 12);
+		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
+		*out++ = (char)(0x80 | (code & 0x3f));
 	}
-	*out++ = code >= 0x800 ? (char)(0x80 | (code >> 6 & 0x3f)) : (char)(0xc0 | code >> 6);
-	*out++ = (char)(0x80 | (code & 0x3f));
 	return out;
 }
 
-/* Behind a backslash. Returns the end of what was written, or NULL. */
-static char *read_escape(struct csink_json_reader *r, char *out)
+/* What follows a backslash. Returns the end of what was written, or NULL. */
+static char *read_escape(struct reader *r, char *out)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	const char *found;
-	uint32_t code;
+	int32_t code, low;
+	char c;
 
 	if (r->at == r->end)
 		return NULL;
-	if (*r->at == 'u') {
-		r->at++;
-		return read_code(r, &code) ? put_code(out, code) : NULL;
+	c = *r->at++;
+	if (c != 'u') {
+		found = c ? strchr(from, c) : NULL;
+		if (!found)
+			return NULL;
+		*out++ = to[found - from];
+		return out;
 	}
-	found = *r->at ? strchr(from, *r->at) : NULL;
-	if (!found)
+	code = read_hex(r);
+	if (code < 0)
 		return NULL;
-	r->at++;
-	*out = to[found - from];
-	return out + 1;
+	if (code >= 0xd800 && code < 0xdc00 && r->end - r->at >= 6 && r->at[0] == '\\' && r->at[1] == 'u') {
+		r->at += 2;
+		low = read_hex(r);
+		if (low < 0xdc00 || low > 0xdfff)
+			return NULL;
+		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+	}
+	return put_utf8(out, (uint32_t)code);
 }
 
-char *csink_json_read_text(struct csink_json_reader *r)
+/* A text behind its opening quote. An escape is never shorter than what it stands for. */
+static char *read_text(struct reader *r)
 {
-	const char *closing;
+	const char *close = r->at;
 	char *text, *out;
 
-	if (r->is_bad || take_word(r, "null"))
+	while (close < r->end && *close != '"')
+		close += *close == '\\' ? 2 : 1;
+	if (close >= r->end)
 		return NULL;
-	if (!take(r, '"')) {
-		fail(r);
-		return NULL;
+	text = out = malloc((size_t)(close - r->at) + 1);
+	while (out && r->at < close) {
+		if (*r->at != '\\') {
+			*out = *r->at++;
+			out += *out ? 1 : 0;
+			continue;
+		}
+		r->at++;
+		out = read_escape(r, out);
 	}
-	for (closing = r->at; closing < r->end && *closing != '"'; closing++)
-		closing += *closing == '\\';
-	/* No escape is shorter than what it stands for. */
-	text = out = closing < r->end ? malloc((size_t)(closing - r->at) + 1) : NULL;
-	while (out && r->at < closing) {
-		char c = *r->at++;
-
-		if (c == '\\')
-			out = read_escape(r, out);
-		else if ((unsigned char)c < ' ')
-			out = NULL;
-		else
-			*out++ = c;
-	}
-	if (!out || r->at != closing) {
+	if (!out) {
 		free(text);
-		fail(r);
 		return NULL;
 	}
 	*out = '\0';
-	r->at++;
+	r->at = close + 1;
 	return text;
 }
 
-/* ---- other values ---- */
-
-double csink_json_read_real(struct csink_json_reader *r)
+static bool read_number(struct reader *r, double *out)
 {
-	char number[64], *end;
-	size_t bytes = 0;
-	double value;
+	char text[64];
+	size_t len = 0;
+	char *end;
 
-	if (r->is_bad || take_word(r, "null"))
-		return NAN;
-	peek(r);
-	while (r->at < r->end && bytes < sizeof(number) - 1 && strchr("+-.0123456789eE", *r->at) && *r->at)
-		number[bytes++] = *r->at++;
-	number[bytes] = '\0';
-	value = strtod(number, &end);
-	if (end == number || *end || *number == '+' || *number == '.' || !isfinite(value)) {
-		fail(r);
-		return NAN;
+	while (r->at + len < r->end && len + 1 < sizeof(text) && r->at[len] && strchr("+-.0123456789eE", r->at[len]))
+		len++;
+	if (!len)
+		return false;
+	memcpy(text, r->at, len);
+	text[len] = '\0';
+	*out = strtod(text, &end);
+	r->at += len;
+	return !*end;
+}
+
+/* The members of an array or object up to its end. */
+static bool read_members(struct reader *r, struct csink_json_value *value, uint32_t depth)
+{
+	const char *close = value->kind == CSINK_JSON_OBJECT ? "}" : "]";
+	struct csink_json_value **last = &value->first;
+
+	if (take(r, close))
+		return true;
+	do {
+		char *key = NULL;
+
+		if (value->kind == CSINK_JSON_OBJECT) {
+			key = take(r, "\"") ? read_text(r) : NULL;
+			if (!key || !take(r, ":")) {
+				free(key);
+				return false;
+			}
+		}
+		*last = read_value(r, depth + 1);
+		if (!*last) {
+			free(key);
+			return false;
+		}
+		(*last)->key = key;
+		last = &(*last)->next;
+	} while (take(r, ","));
+	return take(r, close);
+}
+
+static bool fill_value(struct reader *r, struct csink_json_value *value, uint32_t depth)
+{
+	static const struct {
+		const char *word;
+		enum csink_json_kind kind;
+	} words[] = {
+		{"null", CSINK_JSON_NULL},
+		{"false", CSINK_JSON_FALSE},
+		{"true", CSINK_JSON_TRUE},
+		/* Not of JSON, but written by google-benchmark and by Python: no number is known. */
+		{"NaN", CSINK_JSON_NULL},
+		{"Infinity", CSINK_JSON_NULL},
+		{"-Infinity", CSINK_JSON_NULL},
+	};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(words); i++) {
+		value->kind = words[i].kind;
+		if (take(r, words[i].word))
+			return true;
+	}
+	if (take(r, "\"")) {
+		value->kind = CSINK_JSON_TEXT;
+		value->text = read_text(r);
+		return value->text;
+	}
+	value->kind = take(r, "{") ? CSINK_JSON_OBJECT : take(r, "[") ? CSINK_JSON_ARRAY : CSINK_JSON_NUMBER;
+	return value->kind == CSINK_JSON_NUMBER ? read_number(r, &value->number) : read_members(r, value, depth);
+}
+
+static struct csink_json_value *read_value(struct reader *r, uint32_t depth)
+{
+	struct csink_json_value *value = depth < MAX_DEPTH ? calloc(1, sizeof(*value)) : NULL;
+
+	if (value && !fill_value(r, value, depth)) {
+		csink_json_free(value);
+		return NULL;
 	}
 	return value;
 }
 
-void csink_json_read_skip(struct csink_json_reader *r)
+struct csink_json_value *csink_json_read(const char *text, size_t size)
 {
-	CSINK_AUTO_FREE char *text = NULL;
-	char *key;
+	struct reader r = {text, text + size};
+	struct csink_json_value *value = read_value(&r, 0);
 
-	switch (peek(r)) {
-	case '{':
-		csink_json_read_open(r, '{');
-		while (csink_json_read_member(r, &key)) {
-			free(key);
-			csink_json_read_skip(r);
-		}
-		return;
-	case '[':
-		csink_json_read_open(r, '[');
-		while (csink_json_read_element(r))
-			csink_json_read_skip(r);
-		return;
-	case '"':
-		text = csink_json_read_text(r);
-		return;
-	case 't':
-	case 'f':
-		if (!take_word(r, "true") && !take_word(r, "false"))
-			fail(r);
-		return;
-	default:
-		csink_json_read_real(r);
+	skip_blanks(&r);
+	if (value && r.at != r.end) {
+		csink_json_free(value);
+		return NULL;
+	}
+	return value;
+}
+
+void csink_json_free(struct csink_json_value *value)
+{
+	while (value) {
+		struct csink_json_value *next = value->next;
+
+		csink_json_free(value->first);
+		free(value->key);
+		free(value->text);
+		free(value);
+		value = next;
 	}
 }
 
-bool csink_json_read_end(struct csink_json_reader *r)
+const struct csink_json_value *csink_json_get(const struct csink_json_value *value, const char *key)
 {
-	return !peek(r) && r->at == r->end && !r->is_bad && !r->depth;
+	const struct csink_json_value *member = value && value->kind == CSINK_JSON_OBJECT ? value->first : NULL;
+
+	while (member && strcmp(member->key, key) != 0)
+		member = member->next;
+	return member;
+}
+
+const char *csink_json_get_text(const struct csink_json_value *value, const char *key)
+{
+	const struct csink_json_value *member = csink_json_get(value, key);
+
+	return member && member->kind == CSINK_JSON_TEXT ? member->text : NULL;
+}
+
+double csink_json_get_number(const struct csink_json_value *value, const char *key)
+{
+	const struct csink_json_value *member = csink_json_get(value, key);
+
+	return member && member->kind == CSINK_JSON_NUMBER ? member->number : NAN;
 }

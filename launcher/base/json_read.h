@@ -1,47 +1,44 @@
 /*
- * Reading JSON of foreign origin, value by value, from a text in memory. Nothing is trusted: a value of another type
- * than is asked for, a text that ends early or nests too deep sets is_bad, and from then on every function fails.
- * Context: thread; allocates only where it says so.
+ * Reading JSON that other programs wrote: the whole text becomes a tree of values. It is untrusted: it may be cut off,
+ * nested without end, or no JSON at all.
  */
 #ifndef CSINK_JSON_READ_H
 #define CSINK_JSON_READ_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CSINK_JSON_DEPTH 32
-
-struct csink_json_reader {
-	const char *at, *end;
-	uint32_t depth;
-	bool is_first; /* no member or element of the innermost bracket was read yet */
-	bool is_bad;
+enum csink_json_kind {
+	CSINK_JSON_NULL,
+	CSINK_JSON_FALSE,
+	CSINK_JSON_TRUE,
+	CSINK_JSON_NUMBER,
+	CSINK_JSON_TEXT,
+	CSINK_JSON_ARRAY,
+	CSINK_JSON_OBJECT,
 };
 
-/** Begin with a text, which needs no NUL at its end. */
-void csink_json_read_init(struct csink_json_reader *reader, const char *text, size_t bytes);
-
-/** Enter an object or array: '{' or '['. Returns whether there is one. */
-bool csink_json_read_open(struct csink_json_reader *reader, char bracket);
+struct csink_json_value {
+	enum csink_json_kind kind;
+	char *key;                      /* in an object; NULL elsewhere */
+	char *text;                     /* of a text, as UTF-8 without its NULs; else NULL */
+	double number;                  /* of a number */
+	struct csink_json_value *first; /* of an array's or an object's members */
+	struct csink_json_value *next;  /* of the same array or object */
+};
 
 /**
- * Go to the next element of an array; to the next member of an object, whose key is malloc'ed.
- * Returns false at the end, which is passed, and on an error.
+ * Read a text that holds one value, and nothing behind it but blanks.
+ * Returns a tree for csink_json_free(), or NULL: no JSON, nested deeper than 64 levels, or no memory. Context: thread.
  */
-bool csink_json_read_element(struct csink_json_reader *reader);
-bool csink_json_read_member(struct csink_json_reader *reader, char **key);
+struct csink_json_value *csink_json_read(const char *text, size_t size);
+void csink_json_free(struct csink_json_value *value);
 
-/** A text, malloc'ed. Returns NULL for null, without memory and on an error. */
-char *csink_json_read_text(struct csink_json_reader *reader);
+/** The member of an object; NULL: there is none, or value is NULL or no object. Context: any. */
+const struct csink_json_value *csink_json_get(const struct csink_json_value *value, const char *key);
 
-/** A number. Returns NAN for null and on an error. */
-double csink_json_read_real(struct csink_json_reader *reader);
-
-/** Pass any value. */
-void csink_json_read_skip(struct csink_json_reader *reader);
-
-/** Returns whether the text was valid and nothing but blanks follows. */
-bool csink_json_read_end(struct csink_json_reader *reader);
+/** The member's text, or NULL if it is none; its number, or NAN. Context: any. */
+const char *csink_json_get_text(const struct csink_json_value *value, const char *key);
+double csink_json_get_number(const struct csink_json_value *value, const char *key);
 
 #endif

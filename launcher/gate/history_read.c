@@ -20,26 +20,6 @@
 
 #define VERSION 1
 
-/* ---- one line, before it is taken ---- */
-
-struct figure {
-	char *case_name, *name, *unit;
-	bool is_function;
-	struct csink_history_point point;
-};
-
-struct parsed {
-	struct csink_history_line line;
-	double version;
-	struct {
-		char *name, *command;
-	} * cases;
-	uint32_t nr_cases, cap_cases;
-	struct figure *figures; /* name and unit are theirs, case_name is that of cases */
-	uint32_t nr_figures, cap_figures;
-	bool lacked_memory;
-};
-
 static void free_line(struct csink_history_line *line)
 {
 	free(line->commit);
@@ -51,154 +31,62 @@ static void free_line(struct csink_history_line *line)
 	free(line->time);
 }
 
-static void free_parsed(struct parsed *p)
-{
-	free_line(&p->line);
-	for (uint32_t i = 0; i < p->nr_cases; i++) {
-		free(p->cases[i].name);
-		free(p->cases[i].command);
-	}
-	for (uint32_t i = 0; i < p->nr_figures; i++) {
-		free(p->figures[i].name);
-		free(p->figures[i].unit);
-	}
-	free(p->cases);
-	free(p->figures);
-}
+/* ---- checking a line before any of it is taken ---- */
 
-static void read_over(struct csink_json_reader *r, char **text)
+/* "NAME":[ratio, low, high, last, unit]. What comes behind is of later versions. Returns whether it has a ratio. */
+static bool read_figure(const struct csink_json_value *figure, struct csink_history_point *point, const char **unit)
 {
-	free(*text);
-	*text = csink_json_read_text(r);
-}
-
-/* "NAME":[ratio, low, high, last, unit]. What comes behind is of later versions. */
-static void read_figure(struct csink_json_reader *r, struct parsed *p, char *key, bool is_function)
-{
-	struct figure figure = {.case_name = p->cases[p->nr_cases - 1].name, .name = key, .is_function = is_function};
 	double values[4] = {NAN, NAN, NAN, NAN};
+	uint32_t i = 0;
 
-	csink_json_read_open(r, '[');
-	for (uint32_t i = 0; csink_json_read_element(r); i++) {
-		if (i < CSINK_ARRAY_SIZE(values))
-			values[i] = csink_json_read_real(r);
-		else if (i == CSINK_ARRAY_SIZE(values) && !is_function)
-			figure.unit = csink_json_read_text(r);
-		else
-			csink_json_read_skip(r);
+	*unit = NULL;
+	for (const struct csink_json_value *one = figure->first; one; one = one->next, i++) {
+		if (i < CSINK_ARRAY_SIZE(values) && one->kind == CSINK_JSON_NUMBER && isfinite(one->number))
+			values[i] = one->number;
+		else if (i == CSINK_ARRAY_SIZE(values))
+			*unit = one->text;
 	}
-	figure.point = (struct csink_history_point){0, values[0], values[1], values[2], values[3]};
-	if (!(values[0] > 0))
-		r->is_bad = true;
-	if (CSINK_GROW(p->figures, p->nr_figures, p->cap_figures)) {
-		p->lacked_memory = true;
-		free(key);
-		free(figure.unit);
-		return;
-	}
-	p->figures[p->nr_figures++] = figure;
+	*point = (struct csink_history_point){0, values[0], values[1], values[2], values[3]};
+	return figure->kind == CSINK_JSON_ARRAY && values[0] > 0;
 }
 
-static void read_figures(struct csink_json_reader *r, struct parsed *p, bool are_functions)
+/* Every figure of an object, if they are figures; where there is no object, none. Returns their number, or -EBADMSG. */
+static int count_figures(const struct csink_json_value *figures)
 {
-	char *key;
+	struct csink_history_point point;
+	const char *unit;
+	int nr = 0;
 
-	csink_json_read_open(r, '{');
-	while (!p->lacked_memory && csink_json_read_member(r, &key))
-		read_figure(r, p, key, are_functions);
-}
-
-/* Takes the name. */
-static void read_case(struct csink_json_reader *r, struct parsed *p, char *name)
-{
-	char *key;
-
-	if (CSINK_GROW(p->cases, p->nr_cases, p->cap_cases)) {
-		p->lacked_memory = true;
-		free(name);
-		return;
-	}
-	p->cases[p->nr_cases].command = NULL;
-	p->cases[p->nr_cases++].name = name;
-	csink_json_read_open(r, '{');
-	while (!p->lacked_memory && csink_json_read_member(r, &key)) {
-		if (!strcmp(key, "figures"))
-			read_figures(r, p, false);
-		else if (!strcmp(key, "functions"))
-			read_figures(r, p, true);
-		else if (!strcmp(key, "command"))
-			read_over(r, &p->cases[p->nr_cases - 1].command);
-		else
-			csink_json_read_skip(r);
-		free(key);
-	}
-}
-
-static void read_machine(struct csink_json_reader *r, struct parsed *p)
-{
-	char *key;
-
-	csink_json_read_open(r, '{');
-	while (csink_json_read_member(r, &key)) {
-		if (!strcmp(key, "cpu"))
-			read_over(r, &p->line.cpu);
-		else if (!strcmp(key, "kernel"))
-			read_over(r, &p->line.kernel);
-		else
-			csink_json_read_skip(r);
-		free(key);
-	}
-}
-
-static void read_member(struct csink_json_reader *r, struct parsed *p, const char *key)
-{
-	const struct {
-		const char *key;
-		char **text;
-	} texts[] = {
-		{"commit", &p->line.commit},       {"parent", &p->line.parent}, {"anchor", &p->line.anchor},
-		{"committed", &p->line.committed}, {"time", &p->line.time},
-	};
-	char *name;
-
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(texts); i++) {
-		if (strcmp(key, texts[i].key) != 0)
-			continue;
-		read_over(r, texts[i].text);
-		return;
-	}
-	if (!strcmp(key, "v")) {
-		p->version = csink_json_read_real(r);
-	} else if (!strcmp(key, "machine")) {
-		read_machine(r, p);
-	} else if (!strcmp(key, "cases")) {
-		csink_json_read_open(r, '{');
-		while (!p->lacked_memory && csink_json_read_member(r, &name))
-			read_case(r, p, name);
-	} else {
-		csink_json_read_skip(r);
-	}
-}
-
-/* Returns 0, -EBADMSG (damaged), -ENOTSUP (a later version) or -ENOMEM. */
-static int parse(const char *text, size_t bytes, struct parsed *p)
-{
-	struct csink_json_reader r;
-	char *key;
-
-	csink_json_read_init(&r, text, bytes);
-	csink_json_read_open(&r, '{');
-	while (!p->lacked_memory && csink_json_read_member(&r, &key)) {
-		read_member(&r, p, key);
-		free(key);
-	}
-	if (p->lacked_memory)
-		return -ENOMEM;
-	if (p->version > VERSION && csink_json_read_end(&r))
-		return -ENOTSUP;
-	if (!csink_json_read_end(&r) || p->version != VERSION || !p->line.commit || !p->line.anchor || !p->nr_figures)
+	if (figures && figures->kind != CSINK_JSON_OBJECT)
 		return -EBADMSG;
-	return 0;
+	for (const struct csink_json_value *one = figures ? figures->first : NULL; one; one = one->next, nr++) {
+		if (!read_figure(one, &point, &unit))
+			return -EBADMSG;
+	}
+	return nr;
+}
+
+/* Returns 0, -EBADMSG (damaged) or -ENOTSUP (a later version). */
+static int check(const struct csink_json_value *line)
+{
+	const struct csink_json_value *cases = csink_json_get(line, "cases");
+	double version = csink_json_get_number(line, "v");
+	int nr = 0;
+
+	if (version > VERSION)
+		return -ENOTSUP;
+	if (version != VERSION || !csink_json_get_text(line, "commit") || !csink_json_get_text(line, "anchor") ||
+	    !cases || cases->kind != CSINK_JSON_OBJECT)
+		return -EBADMSG;
+	for (const struct csink_json_value *one = cases->first; one; one = one->next) {
+		int figures = count_figures(csink_json_get(one, "figures"));
+		int functions = count_figures(csink_json_get(one, "functions"));
+
+		if (figures < 0 || functions < 0)
+			return -EBADMSG;
+		nr += figures + functions;
+	}
+	return nr ? 0 : -EBADMSG;
 }
 
 /* ---- the history ---- */
@@ -223,84 +111,124 @@ static int find_case(struct csink_history *h, const char *name)
 	return found ? (int)found - 1 : -ENOMEM;
 }
 
-static uint32_t add_series(struct csink_history *h, uint32_t of_case, struct figure *figure)
+static uint32_t add_series(struct csink_history *h, uint32_t of_case, bool is_function, const char *name,
+			   const char *unit)
 {
-	if (CSINK_GROW(h->series, h->nr_series, h->cap_series))
+	char *copy = strdup(name), *unit_copy = unit ? strdup(unit) : NULL;
+
+	if (!copy || (unit && !unit_copy) || CSINK_GROW(h->series, h->nr_series, h->cap_series)) {
+		free(copy);
+		free(unit_copy);
 		return 0;
+	}
 	h->series[h->nr_series++] = (struct csink_history_series){
-		.of_case = of_case, .is_function = figure->is_function, .name = figure->name, .unit = figure->unit};
-	figure->name = figure->unit = NULL;
+		.of_case = of_case, .is_function = is_function, .name = copy, .unit = unit_copy};
 	return h->nr_series;
 }
 
-static bool is_series(const struct csink_history_series *s, uint32_t of_case, const struct figure *figure)
+static bool is_series(const struct csink_history_series *s, uint32_t of_case, bool is_function, const char *name)
 {
-	return s->of_case == of_case && s->is_function == figure->is_function && !strcmp(s->name, figure->name);
+	return s->of_case == of_case && s->is_function == is_function && !strcmp(s->name, name);
 }
 
-/* Takes the figure's name and unit, where the series is new. */
-static struct csink_history_series *find_series(struct csink_history *h, uint32_t of_case, struct figure *figure)
+static int take_figure(struct csink_history *h, uint32_t of_case, bool is_function,
+		       const struct csink_json_value *figure)
 {
-	uint64_t hash = csink_hash_pair(csink_hash_bytes(figure->name, strlen(figure->name)), of_case);
-	uint32_t found =
-		CSINK_TABLE_INTERN(h->known_series, (uint32_t)hash, is_series(&h->series[id - 1], of_case, figure),
-				   add_series(h, of_case, figure));
+	uint64_t hash = csink_hash_pair(csink_hash_bytes(figure->key, strlen(figure->key)), of_case);
+	struct csink_history_point point;
+	struct csink_history_series *s;
+	const char *unit;
+	uint32_t found;
 
-	return found ? &h->series[found - 1] : NULL;
-}
-
-static int take_figure(struct csink_history *h, struct figure *figure)
-{
-	int of_case = find_case(h, figure->case_name);
-	struct csink_history_series *s = of_case < 0 ? NULL : find_series(h, (uint32_t)of_case, figure);
-
+	read_figure(figure, &point, &unit);
+	found = CSINK_TABLE_INTERN(h->known_series, (uint32_t)hash,
+				   is_series(&h->series[id - 1], of_case, is_function, figure->key),
+				   add_series(h, of_case, is_function, figure->key, unit));
+	s = found ? &h->series[found - 1] : NULL;
 	if (!s || CSINK_GROW(s->points, s->nr_points, s->cap_points))
 		return -ENOMEM;
-	s->points[s->nr_points] = figure->point;
-	s->points[s->nr_points++].line = h->nr_lines;
+	point.line = h->nr_lines;
+	s->points[s->nr_points++] = point;
 	return 0;
 }
 
-/* The command as the last line has it. */
-static int take_command(struct csink_history *h, const char *name, const char *command)
+static int take_figures(struct csink_history *h, uint32_t of_case, bool are_functions,
+			const struct csink_json_value *figures)
 {
-	int of_case = find_case(h, name);
-	char *copy = of_case < 0 ? NULL : strdup(command ?: name);
+	int err = 0;
 
-	if (!copy)
+	for (const struct csink_json_value *one = figures ? figures->first : NULL; one && !err; one = one->next)
+		err = take_figure(h, of_case, are_functions, one);
+	return err;
+}
+
+static int take_case(struct csink_history *h, const struct csink_json_value *one)
+{
+	const char *command = csink_json_get_text(one, "command");
+	char *copy = strdup(command ? command : one->key);
+	int of_case = find_case(h, one->key);
+
+	if (!copy || of_case < 0) {
+		free(copy);
 		return -ENOMEM;
+	}
+	/* The command as the last line has it. */
 	free(h->cases[of_case].command);
 	h->cases[of_case].command = copy;
+	return take_figures(h, (uint32_t)of_case, false, csink_json_get(one, "figures"))
+		       ?: take_figures(h, (uint32_t)of_case, true, csink_json_get(one, "functions"));
+}
+
+/* Returns 0 or -ENOMEM. A text that is not known stays NULL. */
+static int take_texts(struct csink_history_line *line, const struct csink_json_value *from)
+{
+	const struct csink_json_value *machine = csink_json_get(from, "machine");
+	const struct {
+		char **text;
+		const char *from;
+	} texts[] = {
+		{&line->commit, csink_json_get_text(from, "commit")},
+		{&line->parent, csink_json_get_text(from, "parent")},
+		{&line->anchor, csink_json_get_text(from, "anchor")},
+		{&line->committed, csink_json_get_text(from, "committed")},
+		{&line->time, csink_json_get_text(from, "time")},
+		{&line->cpu, csink_json_get_text(machine, "cpu")},
+		{&line->kernel, csink_json_get_text(machine, "kernel")},
+	};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(texts); i++) {
+		*texts[i].text = texts[i].from ? strdup(texts[i].from) : NULL;
+		if (texts[i].from && !*texts[i].text)
+			return -ENOMEM;
+	}
 	return 0;
 }
 
-static int take(struct csink_history *h, struct parsed *p, uint32_t number)
+static int take(struct csink_history *h, const struct csink_json_value *from, uint32_t number)
 {
-	int err = CSINK_GROW(h->lines, h->nr_lines, h->cap_lines);
+	struct csink_history_line line = {.number = number};
+	int err = CSINK_GROW(h->lines, h->nr_lines, h->cap_lines) ?: take_texts(&line, from);
 
-	for (uint32_t i = 0; !err && i < p->nr_cases; i++)
-		err = take_command(h, p->cases[i].name, p->cases[i].command);
-	for (uint32_t i = 0; !err && i < p->nr_figures; i++)
-		err = take_figure(h, &p->figures[i]);
+	for (const struct csink_json_value *one = csink_json_get(from, "cases")->first; one && !err; one = one->next)
+		err = take_case(h, one);
 	if (err)
-		return err;
-	p->line.number = number;
-	h->lines[h->nr_lines++] = p->line;
-	p->line = (struct csink_history_line){0};
-	return 0;
+		free_line(&line);
+	else
+		h->lines[h->nr_lines++] = line;
+	return err;
 }
 
 static int add_line(struct csink_history *h, const char *text, size_t bytes, uint32_t number)
 {
-	struct parsed p = {.version = NAN};
-	int err = parse(text, bytes, &p);
+	struct csink_json_value *line = csink_json_read(text, bytes);
+	int err = line ? check(line) : -EBADMSG;
 
 	if (!err)
-		err = take(h, &p, number);
+		err = take(h, line, number);
 	if (err == -EBADMSG && h->nr_damaged++ < CSINK_HISTORY_DAMAGED)
 		h->damaged[h->nr_damaged - 1] = number;
 	h->nr_later += err == -ENOTSUP;
-	free_parsed(&p);
+	csink_json_free(line);
 	return err == -ENOMEM ? err : 0;
 }
 
