@@ -86,7 +86,8 @@ expect() {
 for command in $(countersink help | sed -n 's/^  \([a-z]\+\)  .*/\1/p'); do
 	expect "${command%?}" "$command"
 	option=$(countersink help "$command" | sed -n 's/^ *\(-., \)\?\(--[a-z-]*\).*/\2/p' | head -1)
-	expect "$command $option" "$option"
+	# One that another option begins with is completed to both.
+	expect "$command $option" $(countersink help "$command" | sed -n 's/^ *\(-., \)\?\(--[a-z-]*\).*/\2/p' | grep -e "^$option" | sort)
 	synopsis=$(countersink help "$command" | sed -n '1s/Usage: countersink //p')
 	case $synopsis in
 	*'COMMAND [ARGUMENT]'*)

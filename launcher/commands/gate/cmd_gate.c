@@ -22,6 +22,7 @@
 #include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_result.h"
 #include "launcher/commands/gate/gate_settings.h"
+#include "launcher/commands/gate/gate_suite.h"
 #include "launcher/commands/registry.h"
 #include "launcher/gate/baseline.h"
 #include "launcher/gate/gate_command.h"
@@ -579,6 +580,8 @@ static int gate_run(struct gate *gate)
 		status = CSINK_EXIT_USAGE;
 	else if (!can_report(gate) || (!gate->data.paired && open_baseline(gate)))
 		status = CSINK_EXIT_FAILED;
+	else if (csink_gate_is_suite(&gate->set))
+		status = csink_gate_suite_run(&gate->set, &gate->series, &gate->result);
 	else if (say_if_same(gate))
 		status = report_result(gate);
 	else

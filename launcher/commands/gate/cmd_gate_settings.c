@@ -9,7 +9,9 @@
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/gate/gate_settings.h"
+#include "launcher/commands/gate/gate_suite.h"
 #include "launcher/gate/gate_command.h"
+#include "launcher/gate/suite/suite_words.h"
 #include "launcher/session/find_program.h"
 
 static int refuse(const struct csink_gate_settings *s, enum csink_gate_opt option, const char *what)
@@ -116,14 +118,16 @@ static int resolve_history(const struct csink_gate_settings *s)
 static int resolve_sides(struct csink_gate_settings *s)
 {
 	bool vs = *csink_gate_option_text(s, CSINK_GATE_OPT_VS),
+	     dir = *csink_gate_option_text(s, CSINK_GATE_OPT_VS_DIR),
 	     baseline = *csink_gate_option_text(s, CSINK_GATE_OPT_BASELINE), shell = false;
 	bool self = csink_gate_option_flag(s, CSINK_GATE_OPT_SELF_CHECK);
 
 	s->update = csink_gate_option_flag(s, CSINK_GATE_OPT_UPDATE_BASELINE);
-	if (vs + baseline + self != 1)
+	if (vs + dir + baseline + self != 1)
 		return csink_fail(-EINVAL,
-				  vs + baseline + self
-					  ? "options --vs, --baseline and --self-check exclude each other: give one"
+				  vs + dir + baseline + self
+					  ? "options --vs, --vs-dir, --baseline and --self-check exclude each other: "
+					    "give one"
 					  : "no comparison given: use --vs='COMMAND', --baseline=FILE or --self-check "
 					    "(see countersink help gate)");
 	if (s->update && !baseline)
@@ -132,12 +136,18 @@ static int resolve_sides(struct csink_gate_settings *s)
 		return csink_fail(-EINVAL, "option --verdict: there is none with --update-baseline, which only makes "
 					   "the baseline's runs");
 	s->plan.argv[CSINK_GATE_NEW] = s->argv;
-	s->how = vs ? "vs" : self ? "self-check" : "baseline";
-	if (self)
+	s->how = vs ? "vs" : dir ? "vs-dir" : self ? "self-check" : "baseline";
+	if (self || dir)
 		s->plan.argv[CSINK_GATE_OLD] = s->argv;
 	if (!vs)
 		return 0;
-	s->vs = csink_gate_command_split(csink_gate_option_text(s, CSINK_GATE_OPT_VS), &shell);
+	if (csink_gate_is_suite(s))
+		s->vs = csink_suite_split(csink_gate_option_text(s, CSINK_GATE_OPT_VS), &shell);
+	else
+		s->vs = csink_gate_command_split(csink_gate_option_text(s, CSINK_GATE_OPT_VS), &shell);
+	if (!s->vs && shell)
+		return csink_fail(-EINVAL, "option --vs: '%.200s' takes a shell, and a suite's cases get none",
+				  csink_gate_option_text(s, CSINK_GATE_OPT_VS));
 	if (!s->vs || !s->vs[0])
 		return csink_fail(-EINVAL, "option --vs: '%.200s' is no command: %s",
 				  csink_gate_option_text(s, CSINK_GATE_OPT_VS),
@@ -188,7 +198,8 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 	struct csink_gate_plan *plan = &s->plan;
 	char why[CSINK_WHY_BYTES];
 
-	if (resolve_numbers(s) || resolve_sides(s) || resolve_simulator(s) || resolve_history(s))
+	if (csink_gate_suite_check(s) || resolve_numbers(s) || resolve_sides(s) || resolve_simulator(s) ||
+	    resolve_history(s))
 		return -EINVAL;
 	plan->prepare = *csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)
 				? (char *)csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)

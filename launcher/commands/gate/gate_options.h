@@ -7,6 +7,17 @@
 #define CSINK_GATE_OPTIONS(X)                                                                                          \
 	X(VS, 0, "COMMAND", "", CSINK_OPT_NO_ENV,                                                                      \
 	  "compare with this command (quoted as for a shell); the runs alternate")                                     \
+	X(VS_DIR, 0, "DIR", "", CSINK_OPT_NO_ENV, "of a suite: compare with the same command, run in this directory")  \
+	X(SUITE, 0, "auto|gbench|lines", "", CSINK_OPT_NO_ENV | CSINK_OPT_OPTIONAL,                                    \
+	  "the commands are benchmark harnesses: compare each of their cases (auto: which one, by asking)")            \
+	X(LIST, 0, "COMMAND", "", CSINK_OPT_NO_ENV,                                                                    \
+	  "of --suite=lines: prints a case in each line; {case} in the commands is its name, {n} a number")            \
+	X(CASES, 0, "REGEX", "", CSINK_OPT_NO_ENV, "of a suite: only the cases whose names match")                     \
+	X(LIST_CASES, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                   \
+	  "of a suite: print the cases and their commands, and stop")                                                  \
+	X(RUN_TIME, 0, "TIME", "30ms", 0, "of a suite: how long a run of a case is to take")                           \
+	X(SCREEN, 0, "N", "10", 0, "of a suite: pairs of runs by which cases are screened; 0: confirm all")            \
+	X(CONFIRM, 0, "N", "30", 0, "of a suite: fresh pairs of runs by which screened cases are judged")              \
 	X(BASELINE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "compare with the runs in FILE, written by --update-baseline")  \
 	X(UPDATE_BASELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                              \
 	  "make the runs and write them to the baseline, without comparing")                                           \

@@ -90,6 +90,10 @@ int csink_adjust_bh(const double *p, uint32_t n, double *q);
 /** Holm: q[i] is the smallest rate of any false discovery, whatever the other hypotheses are. */
 int csink_adjust_holm(const double *p, uint32_t n, double *q);
 
+/** Simes: one p-value for "none of these hypotheses is wrong", valid where they are independent or depend positively on
+ * each other. 1 where there are none. */
+double csink_simes(const double *p, uint32_t n);
+
 /* ---- estimates ---- */
 
 struct csink_interval {

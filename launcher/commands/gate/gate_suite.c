@@ -1,0 +1,321 @@
+/*
+ * `countersink gate --suite`: all cases of a benchmark harness, at one rate of false positives. Settings and outputs
+ * are here; launcher/gate/suite/ lists the cases, makes the runs and judges them.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "launcher/base/message.h"
+#include "launcher/base/outfile.h"
+#include "launcher/base/path.h"
+#include "launcher/base/text.h"
+#include "launcher/commands/gate/gate_suite.h"
+#include "launcher/commands/gate/suite_result.h"
+#include "launcher/commands/registry.h"
+#include "launcher/gate/gate_command.h"
+#include "launcher/gate/suite/harness.h"
+#include "launcher/output/export.h"
+#include "launcher/output/report.h"
+#include "launcher/session/open_profile.h"
+
+#define MAX_PAIRS 1000
+
+static const enum csink_gate_opt only_suites[] = {
+	CSINK_GATE_OPT_VS_DIR, CSINK_GATE_OPT_LIST,    CSINK_GATE_OPT_CASES,    CSINK_GATE_OPT_LIST_CASES,
+	CSINK_GATE_OPT_SCREEN, CSINK_GATE_OPT_CONFIRM, CSINK_GATE_OPT_RUN_TIME,
+};
+static const enum csink_gate_opt never_suites[] = {
+	CSINK_GATE_OPT_BASELINE, CSINK_GATE_OPT_UPDATE_BASELINE, CSINK_GATE_OPT_DETERMINISTIC, CSINK_GATE_OPT_RUNS,
+	CSINK_GATE_OPT_WARMUP,   CSINK_GATE_OPT_JUNIT,           CSINK_GATE_OPT_HTML,
+};
+
+bool csink_gate_is_suite(const struct csink_gate_settings *set)
+{
+	return *csink_gate_option_text(set, CSINK_GATE_OPT_SUITE);
+}
+
+static bool is_given(const struct csink_gate_settings *set, enum csink_gate_opt option)
+{
+	return set->options->values[option].source == CSINK_FROM_OPTION;
+}
+
+int csink_gate_suite_check(const struct csink_gate_settings *set)
+{
+	bool is_suite = csink_gate_is_suite(set);
+	char name[CSINK_OPTION_NAME];
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(only_suites) && !is_suite; i++) {
+		csink_option_name(&set->options->table[only_suites[i]], name);
+		if (is_given(set, only_suites[i]))
+			return csink_fail(-EINVAL, "option --%s: it is for suites of benchmarks (--suite)", name);
+	}
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(never_suites) && is_suite; i++) {
+		csink_option_name(&set->options->table[never_suites[i]], name);
+		if (is_given(set, never_suites[i]))
+			return csink_fail(-EINVAL, "option --%s: not with --suite (see countersink help gate)", name);
+	}
+	return 0;
+}
+
+/* ---- settings ---- */
+
+static int refuse(const struct csink_gate_settings *set, enum csink_gate_opt option, const char *what)
+{
+	char where[64];
+
+	csink_options_where(set->options, option, where, sizeof(where));
+	return csink_fail(-EINVAL, "%s: '%.64s' is %s", where, csink_gate_option_text(set, option), what);
+}
+
+/* "30ms", "500us", "1s", "0.03". */
+static int resolve_time(const struct csink_gate_settings *set, double *out)
+{
+	static const struct {
+		const char *unit;
+		double factor;
+	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}};
+	const char *text = csink_gate_option_text(set, CSINK_GATE_OPT_RUN_TIME);
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(units); i++) {
+		if (end > text && !strcmp(end, units[i].unit) && isfinite(value) && value * units[i].factor >= 1e-4 &&
+		    value * units[i].factor <= 3600) {
+			*out = value * units[i].factor;
+			return 0;
+		}
+	}
+	return refuse(set, CSINK_GATE_OPT_RUN_TIME, "no time from 100us to 3600s (30ms, 0.5s)");
+}
+
+static int resolve_pairs(const struct csink_gate_settings *set, enum csink_gate_opt option, uint32_t least,
+			 uint32_t *out)
+{
+	const char *text = csink_gate_option_text(set, option);
+	uint64_t value = 0;
+
+	if ((strcmp(text, "0") != 0 && csink_number_parse(text, &value)) || value < least || value > MAX_PAIRS)
+		return refuse(set, option,
+			      least ? "no number of pairs from 2 to 1000" : "no number of pairs up to 1000");
+	*out = (uint32_t)value;
+	return 0;
+}
+
+static const char *given_text(const struct csink_gate_settings *set, enum csink_gate_opt option)
+{
+	const char *text = csink_gate_option_text(set, option);
+
+	return *text ? text : NULL;
+}
+
+static int resolve(const struct csink_gate_settings *set, struct csink_suite *suite)
+{
+	if (resolve_time(set, &suite->run_seconds) || resolve_pairs(set, CSINK_GATE_OPT_SCREEN, 0, &suite->screen) ||
+	    resolve_pairs(set, CSINK_GATE_OPT_CONFIRM, 2, &suite->confirm))
+		return -EINVAL;
+	suite->list = given_text(set, CSINK_GATE_OPT_LIST);
+	suite->chosen = given_text(set, CSINK_GATE_OPT_CASES);
+	suite->dirs[CSINK_GATE_OLD] = given_text(set, CSINK_GATE_OPT_VS_DIR);
+	if (suite->dirs[CSINK_GATE_OLD] && !csink_is_directory(suite->dirs[CSINK_GATE_OLD]))
+		return refuse(set, CSINK_GATE_OPT_VS_DIR, "no directory");
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+		suite->argv[side] = set->plan.argv[side];
+	suite->max_time_ns = set->plan.max_time_ns;
+	return 0;
+}
+
+/* The harness's report of a run is written there. Without it, harnesses that need one fail with a reason. */
+static void make_folder(struct csink_suite *suite)
+{
+	const char *tmp = getenv("TMPDIR");
+	int len = snprintf(suite->folder, sizeof(suite->folder), "%s/countersink-suite.XXXXXX",
+			   tmp && *tmp ? tmp : "/tmp");
+
+	if (len >= (int)sizeof(suite->folder))
+		strcpy(suite->folder, "/tmp/countersink-suite.XXXXXX");
+	if (!mkdtemp(suite->folder))
+		*suite->folder = '\0';
+	else
+		snprintf(suite->report, sizeof(suite->report), "%s/report", suite->folder);
+}
+
+/* ---- outputs ---- */
+
+struct printing {
+	void (*print)(FILE *, const struct csink_suite_result *);
+	const struct csink_suite_result *result;
+};
+
+static int print_result(FILE *out, void *arg)
+{
+	const struct printing *p = arg;
+
+	p->print(out, p->result);
+	return 0;
+}
+
+static bool write_file(const char *path, unsigned int how, void (*print)(FILE *, const struct csink_suite_result *),
+		       const struct csink_suite_result *result)
+{
+	struct printing p = {print, result};
+	bool is_stdout = !strcmp(path, "-");
+	int err;
+
+	if (!*path)
+		return true;
+	if (is_stdout)
+		print(stdout, result);
+	err = is_stdout ? csink_report_flush(stdout) : csink_export_file(path, how, print_result, &p);
+	if (err)
+		csink_say_unwritten(is_stdout ? "standard output" : path, -err, NULL);
+	return !err;
+}
+
+/* Annotations for GitHub's page of a change, one a case that fails. */
+static void annotate(const struct csink_suite_result *r)
+{
+	char line[4096];
+
+	for (uint32_t i = 0; !r->error && i < r->suite->nr; i++) {
+		const struct csink_suite_case *c = &r->suite->cases[i];
+
+		if (!csink_suite_is_failure(r, c))
+			continue;
+		csink_suite_case_line(r, c, line, sizeof(line));
+		csink_text_print_as(stderr, CSINK_TEXT_GITHUB, "::error title=countersink gate::%s: %s\n", c->name,
+				    line);
+	}
+	fflush(stderr);
+}
+
+static int write_result(const struct csink_gate_settings *set, struct csink_suite_result *r)
+{
+	static const struct {
+		enum csink_gate_opt option;
+		unsigned int how;
+		void (*print)(FILE *out, const struct csink_suite_result *r);
+	} formats[] = {
+		{CSINK_GATE_OPT_TAP, 0, csink_suite_print_tap},
+		{CSINK_GATE_OPT_JSON, 0, csink_suite_print_json},
+		{CSINK_GATE_OPT_MARKDOWN, CSINK_OUTFILE_APPEND, csink_suite_print_markdown},
+	};
+	const char *actions = getenv("GITHUB_ACTIONS"), *summary = getenv("GITHUB_STEP_SUMMARY");
+	bool in_actions = actions && !strcmp(actions, "true"), written = true;
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++)
+		written &=
+			write_file(csink_gate_option_text(set, formats[i].option), formats[i].how, formats[i].print, r);
+	if (in_actions && summary)
+		written &= write_file(summary, CSINK_OUTFILE_APPEND, csink_suite_print_markdown, r);
+	if (in_actions || csink_gate_option_flag(set, CSINK_GATE_OPT_GITHUB))
+		annotate(r);
+	if (!written && !r->error) {
+		r->error = "an output could not be written";
+		r->error_status = CSINK_EXIT_FAILED;
+	}
+	written &= write_file(csink_gate_option_text(set, CSINK_GATE_OPT_VERDICT), 0, csink_suite_print_verdict, r);
+	return written ? csink_suite_status(r) : CSINK_EXIT_FAILED;
+}
+
+/* ---- running ---- */
+
+static void print_job(const struct csink_suite_job *job)
+{
+	size_t size = 64;
+	char *line;
+
+	for (uint32_t i = 0; i < job->argv.nr; i++)
+		size += 4 * strlen(job->argv.all[i]) + 3;
+	line = malloc(size);
+	if (!line)
+		return;
+	csink_text_print(stdout, "%s%s%s", job->dir ? "cd " : "", job->dir ? job->dir : "", job->dir ? " && " : "");
+	for (uint32_t i = 0; i < job->env.nr; i++)
+		csink_text_print(stdout, "%s ", job->env.all[i]);
+	csink_text_print(stdout, "%s\n", csink_gate_command_print(job->argv.all, line, size));
+	free(line);
+}
+
+/* What would be run, with one iteration: how many there will be takes runs to know. */
+static int list_cases(struct csink_suite *suite)
+{
+	static const char *const sides[] = {"old", "new"};
+
+	for (uint32_t i = 0; i < suite->nr; i++) {
+		struct csink_suite_case *c = &suite->cases[i];
+
+		csink_text_print(stdout, "%s\n", c->name);
+		for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
+			int err = csink_suite_command(suite, c, side, 1, &c->jobs[side]);
+
+			if (err)
+				return err;
+			printf("\t%s: ", sides[side]);
+			print_job(&c->jobs[side]);
+		}
+	}
+	return csink_report_flush(stdout);
+}
+
+static void fail(struct csink_suite_result *r, struct csink_suite *suite, int err)
+{
+	if (!*suite->error)
+		snprintf(suite->error, sizeof(suite->error), "%s", strerror(-err));
+	r->error = suite->error;
+	r->error_status = err == -ENODATA ? CSINK_EXIT_NO_CASES : CSINK_EXIT_FAILED;
+	csink_say("%s", suite->error);
+}
+
+/* Returns what to exit with. */
+static int run(struct csink_gate_settings *set, struct csink_suite *suite, struct csink_suite_result *r)
+{
+	struct csink_gate_result *gate = (struct csink_gate_result *)r->gate;
+	struct csink_gate_series *series = suite->series;
+	uint64_t start_ns = csink_monotonic_ns();
+	int err = csink_suite_find_kind(suite, csink_gate_option_text(set, CSINK_GATE_OPT_SUITE));
+
+	r->kind = suite->harness ? suite->harness->name : "";
+	err = err ? err : csink_suite_list(suite);
+	if (!err && csink_gate_option_flag(set, CSINK_GATE_OPT_LIST_CASES)) {
+		err = list_cases(suite);
+		if (!err)
+			return CSINK_EXIT_OK;
+	}
+	err = err ? err : csink_suite_run(suite);
+	if (err == -EINTR)
+		return csink_fail(CSINK_EXIT_SIGNAL + series->signal, "interrupted by %s: no verdict",
+				  strsignal(series->signal));
+	if (err)
+		fail(r, suite, err);
+	r->seconds = (double)(csink_monotonic_ns() - start_ns) / 1e9;
+	gate->notes = series->notes;
+	gate->nr_notes = series->nr_notes;
+	return write_result(set, r);
+}
+
+int csink_gate_suite_run(struct csink_gate_settings *set, struct csink_gate_series *series,
+			 struct csink_gate_result *result)
+{
+	struct csink_suite suite = {.series = series, .watchdog_fd = -1};
+	struct csink_suite_result r = {.suite = &suite, .gate = result, .kind = ""};
+	char why[CSINK_WHY_BYTES];
+	int status;
+
+	if (resolve(set, &suite))
+		return CSINK_EXIT_USAGE;
+	if (csink_gate_runner_start(&set->runner, why, sizeof(why)))
+		return csink_fail(CSINK_EXIT_FAILED, "%s", why);
+	/* What both sides run is moved only where both are one. */
+	series->placement.two_sides =
+		suite.dirs[CSINK_GATE_OLD] || suite.argv[CSINK_GATE_OLD] != suite.argv[CSINK_GATE_NEW];
+	make_folder(&suite);
+	status = run(set, &suite, &r);
+	csink_suite_free(&suite);
+	return status;
+}

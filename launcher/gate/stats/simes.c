@@ -1,0 +1,27 @@
+/* Simes' test of several hypotheses at once: see stats.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/search.h"
+#include "launcher/gate/stats/stats.h"
+
+static int compare(const void *a, const void *b)
+{
+	return CSINK_COMPARE(*(const double *)a, *(const double *)b);
+}
+
+double csink_simes(const double *p, uint32_t n)
+{
+	double *sorted = csink_stats_memory(malloc((n + 1) * sizeof(*sorted))), least = 1;
+
+	if (!sorted)
+		return NAN;
+	if (n)
+		memcpy(sorted, p, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), compare);
+	for (uint32_t i = 0; i < n; i++)
+		least = fmin(least, sorted[i] * n / (i + 1.0));
+	free(sorted);
+	return least;
+}

@@ -1,0 +1,62 @@
+/*
+ * The harnesses: how each one's cases are listed, chosen and counted. To add one: a file harness_NAME.c with a struct
+ * csink_suite_harness, its line in CSINK_SUITE_HARNESSES, its name in the option --suite (gate_options.h) and in the
+ * manual page, a test of its list and its quoting in tests/unit/test_suite.c, and a program that speaks its protocol in
+ * tests/cli/gate_suite.t.
+ */
+#ifndef CSINK_HARNESS_H
+#define CSINK_HARNESS_H
+
+#include "launcher/gate/gate_command.h"
+#include "launcher/gate/suite/suite.h"
+
+/* In the order in which a command is asked whether it is one. */
+#define CSINK_SUITE_HARNESSES(X)                                                                                       \
+	X(gbench)                                                                                                      \
+	X(lines)
+
+#define CSINK_SUITE_ASK_SECONDS 60 /* a list takes as long at most */
+
+struct csink_suite_harness {
+	const char *name;
+
+	/** Is the command one of this harness? It may be asked. Returns 1, 0 or -errno. NULL: it has to be named. */
+	int (*is_kind)(struct csink_suite *suite);
+
+	/** Add the cases of a side (csink_suite_case_add), and see what the harness can do. Returns 0, or -errno with
+	 * suite->error. */
+	int (*list)(struct csink_suite *suite, int side);
+
+	/** Append what chooses exactly that case and that work to job->argv, which has the side's command already
+	 * (where list has given each case its job, that one). n: iterations, or of what is_by_time ns. Lack of memory
+	 * is remembered in the words. */
+	void (*choose)(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
+		       struct csink_suite_job *job);
+
+	/**
+	 * How many iterations of the case were made, by what a run of it printed and reported.
+	 * @out     its standard output; NULL: not kept
+	 * @report  the harness's file; NULL: there is none
+	 * Returns a number above 0; 0: the case was not run; below 0: it failed (why). NULL: the harness says nothing,
+	 * and status 0 will do.
+	 */
+	double (*count)(const struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size);
+
+	bool one_run; /* a run is one iteration: there is no number to choose */
+	/* The number is chosen by a word of the command, which may have none: NULL or the function that says so. */
+	bool (*takes_number)(const struct csink_suite *suite);
+	/* The least seconds of an iteration at which exact numbers pay; of what is cheaper, a time is chosen. NULL:
+	 * any. */
+	double (*cheapest)(const struct csink_suite *suite);
+};
+
+#define X(name) extern const struct csink_suite_harness csink_suite_##name;
+CSINK_SUITE_HARNESSES(X)
+#undef X
+
+/** Ask a side's command with some more words, ended by NULL; a status other than 0 is an error here. Returns 0
+ * (csink_suite_answer_free), or -errno with suite->error. */
+int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const *more,
+			 struct csink_suite_answer *answer);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * Benchmark suites: many cases of one harness, each of which is run alone, in a process of its own. suite_ask.c runs a
+ * command and keeps what it prints; a harness (harness.h) knows how its cases are listed and chosen; suite_cases.c
+ * finds the kind, the cases of both sides, and how much work a run of each does; suite_rounds.c makes the runs in
+ * random order, and comes to verdicts at one error rate over all cases.
+ *
+ * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
+ * thread.
+ */
+#ifndef CSINK_SUITE_H
+#define CSINK_SUITE_H
+
+#include "launcher/gate/gate.h"
+#include "launcher/gate/series.h"
+#include "launcher/gate/suite/suite_words.h"
+
+struct csink_suite_harness;
+
+/* What a run of one side of a case executes. */
+struct csink_suite_job {
+	struct csink_suite_words argv;
+	char *dir;                    /* where; NULL: where the launcher is */
+	struct csink_suite_words env; /* NAME=value, beside the launcher's own; mostly none */
+};
+
+/* How a case ended. */
+enum csink_suite_state {
+	CSINK_SUITE_PENDING,
+	CSINK_SUITE_FAILED,      /* error has the reason */
+	CSINK_SUITE_QUIET,       /* screened: no sign of a slowdown */
+	CSINK_SUITE_UNCONFIRMED, /* screened: a sign, and no time to confirm it */
+	CSINK_SUITE_JUDGED,      /* verdicts has the result */
+};
+
+struct csink_suite_case {
+	char *name;
+	bool has[CSINK_GATE_NR_SIDES];                     /* that list it */
+	struct csink_suite_job given[CSINK_GATE_NR_SIDES]; /* of harnesses whose list has each case's command */
+	uint64_t n;                                        /* iterations of a run */
+	bool is_by_time;                                   /* n is a time in ns: runs are divided by their iterations */
+	double seconds;                                    /* that a run took when n was found, the longer side's */
+	enum csink_suite_state state;
+	char *error;
+	struct csink_gate_plan plan;
+	struct csink_suite_job jobs[CSINK_GATE_NR_SIDES];
+	struct csink_gate_data data;
+	struct csink_gate_pin pin;
+	struct csink_gate_verdicts verdicts;
+	uint32_t pairs[2]; /* made to screen, and to confirm */
+	double screen_p;   /* NAN: not screened */
+	double p;          /* of the confirmation, over all that was asked of the case */
+	bool new_first;    /* in the latest pair */
+};
+
+struct csink_suite {
+	const struct csink_suite_harness *harness;
+	char **argv[CSINK_GATE_NR_SIDES];
+	const char *dirs[CSINK_GATE_NR_SIDES]; /* NULL: where the launcher is */
+	const char *list;                      /* --list; NULL: none */
+	const char *chosen;                    /* --cases; NULL: all */
+	double run_seconds;                    /* that a run is to take, beside what a process costs to start */
+	uint32_t screen, confirm;              /* pairs; screen 0: all cases are confirmed */
+	uint64_t max_time_ns;
+	uint64_t start_ns;
+	struct csink_gate_series *series;
+	bool takes_iterations; /* the harness takes exact numbers of iterations; else see is_by_time */
+	char folder[512];      /* of this user alone, for the harness's report; "" none */
+	char report[520];      /* that file's name */
+	struct csink_suite_case *cases;
+	uint32_t nr, cap;
+	uint32_t nr_only[CSINK_GATE_NR_SIDES]; /* cases that one side alone has; they are in a note */
+	int watchdog_fd;                       /* suite_watchdog.c; -1: none */
+	int watchdog_pid;
+	char error[3072];
+};
+
+/* ---- suite_ask.c ---- */
+
+struct csink_suite_answer {
+	char *out, *err; /* what it printed, ended by a NUL; of much the beginning */
+	size_t out_bytes, err_bytes;
+	int status; /* waitpid(2)'s */
+	int exec_errno;
+	bool timed_out; /* and was killed, or printed without end */
+	double seconds, cpu_seconds;
+};
+
+/**
+ * Run a job to its end, with its streams kept and no profiler.
+ * Returns 0 (csink_suite_answer_free it), -EINTR (a signal for the gate), or another -errno.
+ */
+int csink_suite_ask(struct csink_suite *suite, const struct csink_suite_job *job, double limit_seconds,
+		    struct csink_suite_answer *answer);
+void csink_suite_answer_free(struct csink_suite_answer *answer);
+
+/** Why an answer is no answer: "signal 11 (Segmentation fault); its standard error: ..."; NULL: it ended with status 0.
+ * Returns out. */
+const char *csink_suite_answer_error(const struct csink_suite_answer *answer, char *out, size_t size);
+
+/** Go to a job's directory and environment, and back. Returns a number for leave, or -errno: nothing was changed. */
+int csink_suite_enter(const struct csink_suite_job *job);
+void csink_suite_leave(const struct csink_suite_job *job, int entered);
+
+/** Kill what a process has started, and that in turn. @except  0, or a child that stays. */
+void csink_suite_kill_children(int pid, int except);
+
+void csink_suite_job_free(struct csink_suite_job *job);
+
+/* ---- suite_watchdog.c: a process that ends a run that does not end by itself ---- */
+
+int csink_suite_watchdog_start(struct csink_suite *suite);
+void csink_suite_watchdog_stop(struct csink_suite *suite);
+void csink_suite_watch(struct csink_suite *suite, double limit_seconds); /* 0: no longer */
+
+/* ---- suite_cases.c ---- */
+
+/** The harness of that name; "auto": found by asking the command. Returns 0, -EINTR or -EINVAL (error). */
+int csink_suite_find_kind(struct csink_suite *suite, const char *name);
+
+/** List the cases of both sides. Returns 0, -EINTR, -ENODATA (it lists none: error), -EINVAL (error) or -ENOMEM. */
+int csink_suite_list(struct csink_suite *suite);
+
+/** Add a case that a side has. Returns it, also where it was there already; NULL without memory. */
+struct csink_suite_case *csink_suite_case_add(struct csink_suite *suite, int side, const char *name, size_t len);
+
+/** The command of a case on a side, for n iterations: in job, which is emptied before. Returns 0 or -ENOMEM. */
+int csink_suite_command(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n,
+			struct csink_suite_job *job);
+
+/** Give up a case. */
+__attribute__((format(printf, 2, 3))) void csink_suite_case_fail(struct csink_suite_case *c, const char *fmt, ...);
+
+/* ---- suite_work.c ---- */
+
+/** Find out how much work a run of the case does, on the old side, and see that both sides do it. Returns 0, also where
+ * the case fails; -EINTR or -ENOMEM. */
+int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c);
+
+/** Divide the latest run by the iterations that the harness reports of it, where these differ from run to run. Returns
+ * 0 or -EINVAL (error of the case). */
+int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c);
+
+/** What the harness has written about the latest run, malloc'ed; NULL: nothing. */
+char *csink_suite_take_report(struct csink_suite *suite, size_t *bytes);
+
+/* ---- suite_rounds.c ---- */
+
+/** Find the work of each case, screen, confirm, judge: each case has a state then. Returns 0, -EINTR or -ENOMEM. */
+int csink_suite_run(struct csink_suite *suite);
+
+/**
+ * The levels at which cases are judged: Holm's method by cases. p: of each one, adjusted for what was asked of it;
+ * levels[i] <= alpha is the part that the case may spend. Returns 0 or -ENOMEM. Pure.
+ */
+int csink_suite_levels(const double *p, uint32_t n, double alpha, double *levels);
+
+void csink_suite_free(struct csink_suite *suite);
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * Running a command to see what it prints: lists of cases, and first runs of each. See suite.h. What it started and
+ * left behind when its time is up is killed with it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "include/internal/clock.h"
+#include "launcher/gate/suite/suite.h"
+#include "launcher/session/spawn.h"
+
+#define TICK_MS 50
+#define MAX_PRINTED (64 << 20) /* more is printed without end */
+#define MAX_CHILDREN 512
+
+/* ---- directory and environment ---- */
+
+static void set_variables(const struct csink_suite_job *job, bool set)
+{
+	for (uint32_t i = 0; i < job->env.nr; i++) {
+		const char *equals = strchr(job->env.all[i], '=');
+		char name[256];
+
+		if (!equals || (size_t)(equals - job->env.all[i]) >= sizeof(name))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(equals - job->env.all[i]), job->env.all[i]);
+		if (set)
+			setenv(name, equals + 1, 1);
+		else
+			unsetenv(name);
+	}
+}
+
+int csink_suite_enter(const struct csink_suite_job *job)
+{
+	int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), err;
+
+	if (here < 0)
+		return -errno;
+	if (job->dir && chdir(job->dir)) {
+		err = -errno;
+		close(here);
+		return err;
+	}
+	set_variables(job, true);
+	return here;
+}
+
+void csink_suite_leave(const struct csink_suite_job *job, int entered)
+{
+	set_variables(job, false);
+	if (fchdir(entered))
+		fprintf(stderr, "countersink: the directory that the gate was started in is gone\n");
+	close(entered);
+}
+
+void csink_suite_job_free(struct csink_suite_job *job)
+{
+	csink_suite_words_free(&job->argv);
+	csink_suite_words_free(&job->env);
+	free(job->dir);
+	job->dir = NULL;
+}
+
+/* ---- killing ---- */
+
+/* Source: proc(5), /proc/PID/task/TID/children. */
+void csink_suite_kill_children(int pid, int except)
+{
+	char path[64];
+	int children[MAX_CHILDREN], nr = 0;
+	CSINK_AUTO_FCLOSE FILE *file = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	file = fopen(path, "re");
+	while (file && nr < MAX_CHILDREN && fscanf(file, "%d", &children[nr]) == 1)
+		nr++;
+	for (int i = 0; i < nr; i++) {
+		if (children[i] == except)
+			continue;
+		csink_suite_kill_children(children[i], 0);
+		kill(children[i], SIGKILL);
+	}
+}
+
+/* ---- asking ---- */
+
+struct asking {
+	struct csink_child child;
+	int fds[3];
+	uint64_t start_ns, limit_ns;
+};
+
+static bool prints_without_end(const struct asking *asking)
+{
+	struct stat st;
+
+	return (!fstat(asking->fds[1], &st) && st.st_size > MAX_PRINTED) ||
+	       (!fstat(asking->fds[2], &st) && st.st_size > MAX_PRINTED);
+}
+
+/* Until it ends, its time is up, or a signal ends the gate. */
+static int wait_for(struct csink_suite *suite, struct asking *asking, struct csink_suite_answer *answer)
+{
+	CSINK_AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, asking->child.pid, 0);
+	struct pollfd ended = {.fd = fd, .events = POLLIN};
+	struct rusage usage = {0};
+	int signo = 0;
+
+	while (poll(&ended, 1, TICK_MS) <= 0) {
+		signo = csink_gate_interrupted(suite->series->runner, NULL);
+		answer->timed_out =
+			csink_monotonic_ns() - asking->start_ns > asking->limit_ns || prints_without_end(asking);
+		/* Without a pidfd (Linux 5.3), ask the kernel. */
+		if (fd < 0 && waitid(P_PID, (id_t)asking->child.pid, &(siginfo_t){0}, WEXITED | WNOWAIT | WNOHANG))
+			break;
+		if (!signo && !answer->timed_out)
+			continue;
+		csink_suite_kill_children(asking->child.pid, 0);
+		kill(asking->child.pid, SIGKILL);
+		break;
+	}
+	while (wait4(asking->child.pid, &answer->status, 0, &usage) < 0 && errno == EINTR)
+		;
+	answer->seconds = (double)(csink_monotonic_ns() - asking->start_ns) / 1e9;
+	answer->cpu_seconds = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+			      ((double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_usec) / 1e6;
+	suite->series->signal = signo;
+	return signo ? -EINTR : 0;
+}
+
+/* What a stream has, ended by a NUL. */
+static char *take_stream(int fd, size_t *bytes)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+	size_t room = end > 0 ? CSINK_MIN((size_t)end, (size_t)MAX_PRINTED) : 0;
+	char *text = malloc(room + 1);
+	ssize_t got = text ? pread(fd, text, room, 0) : 0;
+
+	*bytes = got > 0 ? (size_t)got : 0;
+	if (text)
+		text[*bytes] = '\0';
+	return text;
+}
+
+static int start(struct csink_suite *suite, const struct csink_suite_job *job, struct asking *asking,
+		 struct csink_suite_answer *answer)
+{
+	int entered = csink_suite_enter(job), err;
+
+	if (entered < 0)
+		return entered;
+	err = csink_spawn_with(job->argv.all, environ, &suite->series->runner->inherited, asking->fds, &asking->child);
+	csink_suite_leave(job, entered);
+	if (err)
+		return err;
+	if (read(asking->child.exec_fd, &answer->exec_errno, sizeof(int)) != sizeof(int))
+		answer->exec_errno = 0;
+	close(asking->child.exec_fd);
+	return 0;
+}
+
+int csink_suite_ask(struct csink_suite *suite, const struct csink_suite_job *job, double limit_seconds,
+		    struct csink_suite_answer *answer)
+{
+	struct asking asking = {.limit_ns = (uint64_t)(limit_seconds * 1e9)};
+	int err = 0;
+
+	memset(answer, 0, sizeof(*answer));
+	if (job->argv.lacked_memory || !job->argv.nr)
+		return -ENOMEM;
+	asking.fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	asking.fds[1] = memfd_create("stdout", MFD_CLOEXEC);
+	asking.fds[2] = memfd_create("stderr", MFD_CLOEXEC);
+	for (int i = 0; i < 3; i++)
+		err = asking.fds[i] < 0 ? -EMFILE : err;
+	asking.start_ns = csink_monotonic_ns();
+	err = err ? err : start(suite, job, &asking, answer);
+	err = err ? err : wait_for(suite, &asking, answer);
+	answer->out = take_stream(asking.fds[1], &answer->out_bytes);
+	answer->err = take_stream(asking.fds[2], &answer->err_bytes);
+	for (int i = 0; i < 3; i++) {
+		if (asking.fds[i] >= 0)
+			close(asking.fds[i]);
+	}
+	if (!err && (!answer->out || !answer->err))
+		err = -ENOMEM;
+	if (err)
+		csink_suite_answer_free(answer);
+	return err;
+}
+
+void csink_suite_answer_free(struct csink_suite_answer *answer)
+{
+	free(answer->out);
+	free(answer->err);
+	answer->out = answer->err = NULL;
+}
+
+const char *csink_suite_answer_error(const struct csink_suite_answer *answer, char *out, size_t size)
+{
+	size_t len = answer->err_bytes, from;
+	char ended[96];
+
+	while (len && strchr("\n ", answer->err[len - 1]))
+		len--;
+	from = len > 600 ? len - 600 : 0;
+	if (answer->exec_errno)
+		snprintf(ended, sizeof(ended), "it cannot be executed: %s", strerror(answer->exec_errno));
+	else if (answer->timed_out)
+		snprintf(ended, sizeof(ended), "it did not end within %.0f s, and was killed", answer->seconds);
+	else if (WIFSIGNALED(answer->status))
+		snprintf(ended, sizeof(ended), "signal %d (%s)", WTERMSIG(answer->status),
+			 strsignal(WTERMSIG(answer->status)));
+	else if (answer->status)
+		snprintf(ended, sizeof(ended), "status %d", WEXITSTATUS(answer->status));
+	else
+		return NULL;
+	snprintf(out, size, "%s%s%.*s", ended, len ? "; its standard error: " : "", (int)(len - from),
+		 answer->err + from);
+	return out;
+}

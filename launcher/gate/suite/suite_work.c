@@ -1,0 +1,193 @@
+/*
+ * How much work a run of a case does: as many iterations as take the time that is wanted, found on the old side and
+ * given to both. What a process costs to start is in the first run of one iteration, and is taken off.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "launcher/base/regular.h"
+#include "launcher/gate/suite/harness.h"
+
+#define MAX_STEPS 14
+#define MAX_N 1e9
+#define MAX_REPORT (64 << 20)
+#define LEAST_LIMIT 5 /* seconds that a first run has */
+
+static const char *const side_words[] = {"the old side", "the new side"};
+
+char *csink_suite_take_report(struct csink_suite *suite, size_t *bytes)
+{
+	FILE *file = *suite->report ? csink_regular_fopen(suite->report, 0, MAX_REPORT) : NULL;
+	char *text = NULL;
+	size_t cap = 0;
+	ssize_t got;
+
+	*bytes = 0;
+	if (!file)
+		return NULL;
+	got = getdelim(&text, &cap, '\0', file);
+	*bytes = got > 0 ? (size_t)got : 0;
+	fclose(file);
+	unlink(suite->report);
+	if (got >= 0)
+		return text;
+	free(text);
+	return strdup("");
+}
+
+static double limit_of(const struct csink_suite *suite)
+{
+	return fmax(LEAST_LIMIT, (double)suite->max_time_ns / 1e9 / 10);
+}
+
+/* Run a side once. Returns 0, also where the case fails; -EINTR or -ENOMEM. @cpu, @made  of the run. */
+static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n, double *cpu,
+		    double *made)
+{
+	const struct csink_suite_harness *harness = suite->harness;
+	struct csink_suite_answer answer;
+	char why[1024] = "";
+	size_t bytes;
+	char *report;
+	int err = csink_suite_command(suite, c, side, n, &c->jobs[side]);
+
+	err = err ? err : csink_suite_ask(suite, &c->jobs[side], limit_of(suite), &answer);
+	if (err == -EINTR || err == -ENOMEM)
+		return err;
+	if (err) {
+		csink_suite_case_fail(c, "%s cannot be run: %s", side_words[side], strerror(-err));
+		return 0;
+	}
+	report = csink_suite_take_report(suite, &bytes);
+	*cpu = answer.cpu_seconds;
+	*made = (double)n;
+	c->seconds = fmax(c->seconds, answer.seconds);
+	if (csink_suite_answer_error(&answer, why, sizeof(why)))
+		csink_suite_case_fail(c, "%s: %s", side_words[side], why);
+	else if (harness->count)
+		*made = harness->count(c, answer.out, report, why, sizeof(why));
+	if (!*made)
+		csink_suite_case_fail(c, "%s ran no case of that name, and ended with status 0", side_words[side]);
+	else if (*made < 0)
+		csink_suite_case_fail(c, "%s: %s", side_words[side], why);
+	free(report);
+	csink_suite_answer_free(&answer);
+	return 0;
+}
+
+/* Iterations of the next trial: none may take so long that the trial takes more than ten runs. */
+static double next_trial(double n, double first, double work, double enough, double target)
+{
+	if (n == 1)
+		return fmax(2, fmin(100, 10 * target / fmax(first, 1e-4)));
+	return n * fmax(2, fmin(work > enough / 10 ? 1.5 * enough / work : 10, 10));
+}
+
+/* The number for the old side. c->n is 1. */
+static int find_number(struct csink_suite *suite, struct csink_suite_case *c, double first)
+{
+	double target = suite->run_seconds, n = 1, work = 0, cpu, made;
+	/* Of a process that takes long to start, the start differs by much. */
+	double enough = fmax(target / 3, first / 5),
+	       least = suite->harness->cheapest ? suite->harness->cheapest(suite) : 0;
+	int err = 0;
+
+	for (int step = 0; step < MAX_STEPS && work < enough && n < MAX_N; step++) {
+		n = floor(next_trial(n, first, work, enough, target));
+		err = try_side(suite, c, CSINK_GATE_OLD, (uint64_t)n, &cpu, &made);
+		if (err || c->state == CSINK_SUITE_FAILED)
+			return err;
+		/* The case itself has a number. */
+		if (made < n)
+			return 0;
+		work = cpu - first;
+		if (least && work > 0 && n > 100 && work / n < least)
+			break;
+	}
+	if (work > 0 && work / n < least) {
+		c->is_by_time = true;
+		c->n = (uint64_t)(target * 1e9);
+	} else if (work > 0) {
+		c->n = (uint64_t)fmax(1, fmin(MAX_N, (n - 1) * target / work));
+	}
+	return 0;
+}
+
+int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
+{
+	const struct csink_suite_harness *harness = suite->harness;
+	bool is_one = harness->one_run || (harness->takes_number && !harness->takes_number(suite));
+	double first, cpu, made, made_old;
+	int err;
+
+	c->n = 1;
+	c->screen_p = c->p = NAN;
+	err = try_side(suite, c, CSINK_GATE_OLD, 1, &first, &made);
+	if (!err && c->state != CSINK_SUITE_FAILED && !is_one)
+		err = find_number(suite, c, first);
+	c->seconds = 0;
+	if (!err && c->state != CSINK_SUITE_FAILED)
+		err = try_side(suite, c, CSINK_GATE_OLD, c->n, &cpu, &made_old);
+	if (!err && c->state != CSINK_SUITE_FAILED)
+		err = try_side(suite, c, CSINK_GATE_NEW, c->n, &cpu, &made);
+	if (err || c->state == CSINK_SUITE_FAILED)
+		return err;
+	if (!c->is_by_time && made != made_old)
+		csink_suite_case_fail(c, "the sides do not the same work: %.0f iterations, and %.0f of the new side",
+				      made_old, made);
+	if (c->is_by_time)
+		csink_gate_note(
+			suite->series,
+			"this version of the harness takes no exact number of iterations of cheap cases: their runs "
+			"are divided by the iterations that it reports, and so is what a process costs to start");
+	return 0;
+}
+
+static void divide(struct csink_gate_data *data, struct csink_gate_run *run, double by)
+{
+	struct csink_gate_weights *weights = &run->weights;
+
+	for (uint32_t m = 0; m < data->nr_metrics; m++) {
+		/* Memory at most is no sum. */
+		if (strcmp(data->metrics[m].name, "max-rss") != 0)
+			run->metrics[m] /= by;
+	}
+	for (uint32_t f = 0; f < weights->nr; f++) {
+		weights->self[f] /= by;
+		if (weights->total)
+			weights->total[f] /= by;
+	}
+	for (uint32_t i = 0; i < weights->nr_parts; i++)
+		weights->parts[i].weight /= by;
+	weights->sum /= by;
+}
+
+int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
+{
+	char why[1024] = "";
+	double made;
+	size_t bytes;
+	char *report;
+
+	if (!c->is_by_time) {
+		if (*suite->report)
+			unlink(suite->report);
+		return 0;
+	}
+	report = csink_suite_take_report(suite, &bytes);
+	made = suite->harness->count(c, NULL, report, why, sizeof(why));
+	free(report);
+	if (!(made > 0)) {
+		csink_suite_case_fail(c, "a run reports no iterations%s%s", *why ? ": " : "", why);
+		return -EINVAL;
+	}
+	divide(&c->data, &c->data.runs[c->data.nr_runs - 1], made);
+	return 0;
+}

@@ -1,0 +1,120 @@
+#!/bin/bash
+# gate --suite: cases are listed, chosen, run and judged one by one, at one rate of errors.
+. "$(dirname "$0")/lib.sh"
+unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
+BENCH=$TARGETS/made_bench
+mkdir own
+export TMPDIR=$TMP/own
+
+# gate ARGUMENT...: TAP in out.tap, messages in err; returns its status.
+gate() {
+	"$COUNTERSINK" gate "$@" >out.tap 2>err
+}
+
+# ---- what would be run
+gate --suite --list-cases --vs "$BENCH 0 old" -- "$BENCH" 20 new
+is $? 0 "--list-cases: status 0"
+is "$(grep -c '^[A-Z]' out.tap)" 9 "--list-cases: cases of both sides are listed" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" "new: [^ ]*made_bench 20 new '--benchmark_filter=\^BM_Both<int, char>/a b\\\\\[0\]\\\\\{1\}\\\$' --benchmark_min_time=1x " \
+	"--list-cases: a command has the name as a quoted regular expression, and one word"
+gate --suite=gbench --list-cases --cases 'Sum|Both' --vs "$BENCH 0 old" -- "$BENCH" 20 new
+is "$(grep '^[A-Z]' out.tap | tr '\n' ';')" 'BM_Both<int, char>/a b[0]{1};BM_Sum/1;BM_Sum/10;' "--cases chooses by a regular expression"
+
+# ---- a function that is slower in two cases, and the cases that err
+gate --suite --seed 5 --threshold 10% --screen 6 --confirm 16 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict \
+	--github --vs "$BENCH 0 old" -- "$BENCH" 60 new
+is $? 3 "a slower function: status 3" || diag "$(cat out.tap err)"
+is "$(sed -n 1p out.tap)" "TAP version 13" "the output is TAP 13"
+like "$(sed -n 2p out.tap)" '^# 2 of 9 cases slower: hash_of \+[0-9.]+ % to \+[0-9.]+ % in 2 cases: BM_Hash, BM_Both<int, char>/a b\[0\]\{1\}; 5 in error$' \
+	"the first line names a function that is slower in two cases once"
+like "$(cat out.tap)" '^not ok 1 - BM_Hash: hash_of in made_bench regressed: \+[0-9.]+ % \(95 % CI \+' "a point a case, with the function and its interval"
+like "$(cat out.tap)" '^not ok 2 - BM_Both<int, char>/a b\[0\]\{1\}: hash_of in made_bench regressed: \+' "a name with blanks and brackets is run"
+like "$(cat out.tap)" '^ok 3 - BM_Sum/1: ' "a case that did not change passes"
+like "$(cat out.tap)" '^ok 4 - BM_Sum/10: ' "a name that begins like another one is a case of its own"
+like "$(cat out.tap)" '^not ok 5 - XM_Crash: error: the new side: signal 11 \(Segmentation fault\)' "a crash is an error of its case"
+like "$(cat out.tap)" '^not ok 6 - XM_Hang: error: the new side: it did not end within [0-9]+ s, and was killed' "so is a case that does not end"
+like "$(cat out.tap)" '^not ok 7 - XM_Garbage: error: the old side: its report \(--benchmark_out\) is no JSON' "so is a report that is garbage"
+like "$(cat out.tap)" '^not ok 8 - XM_Nothing: error: the old side ran no case of that name, and ended with status 0' "so is status 0 without a run"
+like "$(cat out.tap)" '^not ok 9 - XM_Fails: error: the old side: the benchmark reports an error: it broke' "so is an error that the harness reports"
+like "$(cat out.tap)" '^# note: only the old side has 1 case, which is not judged: OLD_Alone$' "a case of the old side alone is named"
+like "$(cat out.tap)" '^# note: only the new side has 1 case, which is not judged: NEW_Alone$' "a case of the new side alone is named"
+is "$(tail -n 1 out.tap)" 1..9 "the TAP plan comes last"
+prove -e cat out.tap >prove.out 2>&1
+isnt $? 0 "prove fails"
+unlike "$(cat prove.out)" 'Parse errors' "prove finds no syntax error in the TAP"
+python3 - <<'PY' >json.out 2>&1
+import json
+gate = json.load(open("out.json"))
+by_name = {case["case"]: case for case in gate["cases"]}
+slow = by_name["BM_Hash"]
+assert gate["status"] == 3 and gate["suite"] == "gbench" and gate["headline"].startswith("2 of 9"), gate
+assert slow["verdict"] == "regressed" and slow["confirmed_pairs"] == 16 and slow["iterations"] > 1, slow
+assert [row for row in slow["rows"] if row.get("function") == "hash_of"][0]["low"] > 1.1, slow
+assert by_name["XM_Crash"]["verdict"] == "error" and "signal 11" in by_name["XM_Crash"]["error"], by_name
+PY
+is $? 0 "JSON has the same verdicts" || diag "$(cat json.out)"
+is "$(sed -n 1p out.verdict)" regressed "the file of the verdict begins with it"
+like "$(sed -n 2p out.verdict)" '^\{"verdict":"regressed","status":3,"headline":"2 of 9 cases slower' "its second line has the headline"
+like "$(cat out.md)" '^\| regressed \| BM\\_Hash \| hash\\_of in made\\_bench regressed' "Markdown has the same verdict"
+like "$(cat err)" '^::error title=countersink gate::BM_Hash: hash_of in made_bench regressed' "an annotation names case and function"
+
+# ---- nothing slower, and an error alone
+gate --suite --self-check --seed 2 --threshold 30% --screen 5 --confirm 5 --run-time 5ms --cases 'BM_S' -- "$BENCH" 0 old
+is $? 0 "a suite against itself: status 0" || diag "$(cat out.tap err)"
+like "$(sed -n 2p out.tap)" '^# no case of 2 ' "the first line has the number of cases"
+gate --suite --screen 5 --confirm 5 --run-time 5ms --cases 'XM_Crash' --verdict out.verdict --vs "$BENCH 0 old" -- "$BENCH" 9 new
+is $? 1 "a case in error, and none slower: status 1" || diag "$(cat out.tap err)"
+is "$(sed -n 1p out.verdict)" error "the verdict is an error"
+
+# ---- no cases, no harness
+gate --suite=gbench --verdict out.verdict --vs "$BENCH 0 old" -- "$BENCH" 0 none
+is $? 4 "sides without a common case: status 4"
+like "$(cat err)" 'the two sides have no case in common' "the reason is reported"
+gate --suite=gbench --vs "$BENCH 0 none" -- "$BENCH" 0 none
+is $? 4 "a suite that lists nothing: status 4"
+like "$(cat out.tap err)" '^Bail out!  the suite lists no case' "the reason is reported"
+gate --suite --cases 'NoSuch' --vs "$BENCH 0 old" -- "$BENCH" 0 new
+is $? 4 "--cases that match nothing: status 4"
+gate --suite --vs "$BENCH 0 old" -- echo
+is $? 1 "a command that is no harness: status 1"
+like "$(cat err)" 'echo answers like no harness that is known' "the reason is reported"
+gate --suite --vs ./no_such_bench -- ./no_such_bench
+is $? 1 "a command that is not there: status 1"
+like "$(cat err)" './no_such_bench cannot be executed: No such file' "the reason is reported"
+
+# ---- lines, and another directory
+mkdir old new
+for side in old new; do
+	cat >$side/work <<-'SH'
+		#!/bin/sh
+		test "$1" = 'a "b" $(c);*' || exit 9
+		exec "$WORK" "$(cat percent)" old --benchmark_filter='^BM_Hash$' --benchmark_min_time="$2"x
+	SH
+	chmod +x $side/work
+done
+echo 0 >old/percent
+echo 60 >new/percent
+echo 'a "b" $(c);*' >names
+WORK=$BENCH
+export WORK
+cd new || exit 1
+gate --suite=lines --list "cat $TMP/names" --threshold 10% --screen 0 --confirm 16 --run-time 15ms --vs-dir ../old -- ./work '{case}' '{n}'
+is $? 3 "--suite=lines, --vs-dir: status 3" || diag "$(cat out.tap err)"
+like "$(sed -n 2p out.tap)" '^# 1 of 1 case slower: a "b" \$\(c\);\* \(hash_of \+' "a name goes to the command as it is, without a shell"
+cd ..
+
+# ---- what does not go together
+gate --screen 5 --vs "$BENCH" -- "$BENCH"
+is $? 2 "--screen without --suite: status 2"
+gate --suite --runs 5 --vs "$BENCH" -- "$BENCH"
+is $? 2 "--runs with --suite: status 2"
+gate --suite=lines --vs "./old {case} | cat" -- ./new '{case}'
+is $? 2 "a --vs that takes a shell: status 2"
+like "$(cat err)" "takes a shell, and a suite's cases get none" "the reason is reported"
+gate --suite=lines --vs ./old -- ./new
+is $? 1 "--suite=lines without --list: status 1"
+gate --suite --run-time 5 minutes
+is $? 2 "a --run-time that is none: status 2"
+is "$(ls own)" "" "no directory is left"
+
+done_testing

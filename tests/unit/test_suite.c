@@ -1,0 +1,141 @@
+/* Suites of benchmarks: names in commands, reports of harnesses, JSON, and one rate of errors over all cases. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/json_read.h"
+#include "launcher/gate/suite/harness.h"
+#include "tests/unit/tap.h"
+
+static char *command[] = {(char *)"bench", (char *)"--own", NULL};
+static char *lines_command[] = {(char *)"run", (char *)"{case}", (char *)"x{case}y{n}{other}", NULL};
+
+static struct csink_suite suite = {.argv = {command, command}, .report = "/r"};
+
+/* The words of a case's command behind the side's own, joined by '|'. */
+static const char *chosen(const struct csink_suite_harness *harness, const char *name, uint64_t n)
+{
+	static char text[8192];
+	struct csink_suite_case c = {.name = (char *)name};
+	struct csink_suite_job job = {0};
+
+	suite.harness = harness;
+	*text = '\0';
+	if (!csink_suite_command(&suite, &c, CSINK_GATE_NEW, n, &job)) {
+		for (uint32_t i = 0; i < job.argv.nr; i++) {
+			strcat(text, i ? "|" : "");
+			strcat(text, job.argv.all[i]);
+		}
+	}
+	csink_suite_job_free(&job);
+	return text;
+}
+
+static int same(const char *got, const char *want, const char *what)
+{
+	int is = !strcmp(got, want);
+
+	ok(is, "%s", what);
+	if (!is)
+		fprintf(stderr, "#   got %s, want %s\n", got, want);
+	return is;
+}
+
+static void test_gbench(void)
+{
+	struct csink_suite_case c = {.name = (char *)"BM_A"};
+	const char *failed = "{\"benchmarks\":[{\"name\":\"BM_A\",\"error_occurred\":true,\"error_message\":\"no\"}]}";
+	const char *done = "{\"benchmarks\":[{\"run_name\":\"BM_A\",\"run_type\":\"iteration\",\"iterations\":3},"
+			   "{\"run_name\":\"BM_B\",\"iterations\":9},{\"run_name\":\"BM_A\",\"iterations\":4,"
+			   "\"x\":NaN},{\"run_name\":\"BM_A\",\"run_type\":\"aggregate\",\"iterations\":2}]}";
+	char why[256] = "", *longest = malloc(4097);
+
+	suite.takes_iterations = true;
+	same(chosen(&csink_suite_gbench, "BM_S<a, b>/x y[0]{1}.(z)*+?|^$\\", 7),
+	     "bench|--own|--benchmark_filter=^BM_S<a, b>/x y\\[0]\\{1}\\.\\(z\\)\\*\\+\\?\\|\\^\\$\\\\$|"
+	     "--benchmark_min_time=7x|--benchmark_out=/r|--benchmark_out_format=json",
+	     "google-benchmark: what an extended regular expression would read as an operator has a backslash");
+	suite.takes_iterations = false;
+	same(chosen(&csink_suite_gbench, "BM_A", 7),
+	     "bench|--own|--benchmark_filter=^BM_A$|--benchmark_min_time=0|--benchmark_repetitions=7|"
+	     "--benchmark_out=/r|--benchmark_out_format=json",
+	     "google-benchmark before 1.8: repetitions of one iteration");
+	memset(longest, 'n', 4096);
+	longest[4096] = '\0';
+	ok(strstr(chosen(&csink_suite_gbench, longest, 1), longest) != NULL, "a name of 4 KiB is whole");
+	free(longest);
+	ok(csink_suite_gbench.count(&c, NULL, done, why, sizeof(why)) == 7,
+	   "google-benchmark: iterations of the case are added up, without others and aggregates");
+	ok(csink_suite_gbench.count(&c, NULL, "", why, sizeof(why)) == 0,
+	   "google-benchmark: an empty report means that no case was run");
+	ok(csink_suite_gbench.count(&c, NULL, failed, why, sizeof(why)) < 0 && strstr(why, "no"),
+	   "google-benchmark: an error of the benchmark is one");
+	ok(csink_suite_gbench.count(&c, NULL, "garbage", why, sizeof(why)) < 0,
+	   "google-benchmark: a report that is no JSON is an error");
+}
+
+static void test_lines(void)
+{
+	bool shell = false;
+	char **words = csink_suite_split("./old '{case}' -n{n} \"a b\"", &shell);
+
+	suite.argv[CSINK_GATE_NEW] = lines_command;
+	same(chosen(&csink_suite_lines, "a b;$(c)/{n}", 12), "run|a b;$(c)/{n}|xa b;$(c)/{n}y12{other}",
+	     "lines: the name is put into words as it is, and is not read again");
+	suite.argv[CSINK_GATE_NEW] = command;
+	ok(words && !strcmp(words[1], "{case}") && !strcmp(words[2], "-n{n}") && !strcmp(words[3], "a b") && !words[4],
+	   "a command with {case} and {n} is split into words without a shell");
+	free(words);
+	words = csink_suite_split("./old {case} | cat", &shell);
+	ok(!words && shell, "a command that takes a shell is refused");
+	free(words);
+}
+
+static void test_json(void)
+{
+	static const char *const bad[] = {"", "{", "[1,]", "{\"a\" 1}", "\"\\x\"", "\"open", "1 2", "nul", "{\"a\":}"};
+	const char *good = " {\"a\": [1, -2.5e1, true, null], \"t\": \"\\u00e9\\ud83d\\ude00\\n\\\"\"} ";
+	struct csink_json_value *value = csink_json_read(good, strlen(good));
+	const char *text = csink_json_get_text(value, "t");
+	char deep[200];
+	int nr = 0;
+
+	ok(value && csink_json_get(value, "a")->first->next->number == -25, "JSON: an array of numbers");
+	ok(text && !strcmp(text, "\xc3\xa9\xf0\x9f\x98\x80\n\""), "JSON: escapes, and a pair of surrogates");
+	csink_json_free(value);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(bad); i++) {
+		value = csink_json_read(bad[i], strlen(bad[i]));
+		nr += !value;
+		csink_json_free(value);
+	}
+	ok(nr == (int)CSINK_ARRAY_SIZE(bad), "JSON: what is cut off or wrong is none (%d of %zu)", nr,
+	   CSINK_ARRAY_SIZE(bad));
+	memset(deep, '[', sizeof(deep));
+	ok(!csink_json_read(deep, sizeof(deep)), "JSON: nested too deeply");
+}
+
+static void test_errors(void)
+{
+	const double p[] = {0.01, 0.04, 0.03, 0.5}, case_p[] = {0.004, 0.0001, 0.2, 0.0034};
+	double levels[4];
+
+	/* By hand: 4 * 0.01 / 1, 4 * 0.03 / 2, 4 * 0.04 / 3, 4 * 0.5 / 4. */
+	ok(fabs(csink_simes(p, 4) - 0.04) < 1e-12, "Simes: the least of n p(i) / i");
+	ok(csink_simes(p + 1, 2) == 0.04, "Simes: of two, the larger one may be the least");
+	ok(csink_simes(NULL, 0) == 1, "Simes: of none, 1");
+	/* Holm at 0.01: 0.0001 <= 0.01 / 4; 0.0034 > 0.01 / 3, and from there on none is shown. */
+	csink_suite_levels(case_p, 4, 0.01, levels);
+	ok(fabs(levels[1] - 0.0025) < 1e-12 && fabs(levels[3] - 0.01 / 3) < 1e-12,
+	   "levels of cases: alpha / n for the least p, then alpha / (n - 1)");
+	ok(levels[0] == levels[3] && levels[2] == levels[3],
+	   "levels of cases: the rest get no more than the first that fails");
+}
+
+int main(void)
+{
+	test_gbench();
+	test_lines();
+	test_json();
+	test_errors();
+	return done();
+}
