@@ -38,6 +38,7 @@ struct csink_sim_head {
 	uint32_t nr_lost_processes; /* forked, and not counted */
 	uint32_t nr_lost_programs;  /* executed, and not named */
 	uint32_t has_threads;       /* a process had several: counters are not atomic */
+	uint64_t nr_calls;          /* system calls that were begun, of all processes */
 };
 
 struct csink_sim_block {

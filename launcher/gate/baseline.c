@@ -21,6 +21,8 @@
 #define FACT_METRIC "gate_metric" /* "RUN VALUE UNIT NAME|TITLE"; several */
 #define FACT_WEIGHT "gate_weight" /* "RUN WEIGHT NAME|MODULE|FILE:LINE": a function of a simulated run; several */
 #define VERSION "1"
+#define REPORTED "|reported"
+#define MORE "|more"
 /* ---- reading ---- */
 
 /* The run with that number, which is made with those below it. */
@@ -31,6 +33,18 @@ static struct csink_gate_run *run_of(struct csink_gate_data *data, uint32_t numb
 			return NULL;
 	}
 	return &data->runs[number];
+}
+
+/* A title that ends with "|reported" or "|reported|more". */
+static void read_reported(struct csink_gate_metric *metric)
+{
+	char *mark = strstr(metric->title, REPORTED);
+
+	if (!mark)
+		return;
+	metric->is_reported = true;
+	metric->more_is_better = !strcmp(mark, REPORTED MORE);
+	*mark = '\0';
 }
 
 static int read_metric(struct csink_gate_data *data, const char *text)
@@ -48,6 +62,7 @@ static int read_metric(struct csink_gate_data *data, const char *text)
 	if (!run || index < 0)
 		return run ? index : -ENOMEM;
 	run->metrics[index] = value;
+	read_reported(&data->metrics[index]);
 	return 0;
 }
 
@@ -133,8 +148,10 @@ static void add_metrics(struct csink_profile *profile, const struct csink_gate_d
 {
 	for (uint32_t m = 0; m < data->nr_metrics; m++) {
 		if (isfinite(run->metrics[m]))
-			csink_profile_fact_add(profile, FACT_METRIC, "%u %.17g %s %s|%s", number, run->metrics[m],
-					       data->metrics[m].unit, data->metrics[m].name, data->metrics[m].title);
+			csink_profile_fact_add(profile, FACT_METRIC, "%u %.17g %s %s|%s%s%s", number, run->metrics[m],
+					       data->metrics[m].unit, data->metrics[m].name, data->metrics[m].title,
+					       data->metrics[m].is_reported ? REPORTED : "",
+					       data->metrics[m].more_is_better ? MORE : "");
 	}
 }
 

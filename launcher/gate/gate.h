@@ -20,9 +20,11 @@ enum csink_gate_side { CSINK_GATE_OLD, CSINK_GATE_NEW, CSINK_GATE_NR_SIDES };
 
 /* A figure of the whole command. */
 struct csink_gate_metric {
-	char name[64];  /* "wall", "cpu", "max-rss", "page-faults", or an event's */
-	char title[80]; /* "wall time" */
-	char unit[16];  /* a pprof unit: "nanoseconds", "bytes", "count" */
+	char name[64];    /* "wall", "cpu", "max-rss", "page-faults", or an event's */
+	char title[80];   /* "wall time" */
+	char unit[16];    /* a pprof unit: "nanoseconds", "bytes", "count"; of reported ones any */
+	bool is_reported; /* by the command itself */
+	bool more_is_better;
 };
 
 struct csink_gate_run {

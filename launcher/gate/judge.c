@@ -213,6 +213,7 @@ static int conclude_all(struct judge *judge, csink_adjust_fn adjust, struct csin
 static int judge_metrics(struct judge *judge)
 {
 	struct csink_gate_verdicts *out = judge->out;
+	int err;
 
 	for (uint32_t m = 0; m < judge->data->nr_metrics; m++) {
 		struct csink_gate_row *row = &out->rows[out->nr_rows];
@@ -232,11 +233,18 @@ static int judge_metrics(struct judge *judge)
 		row->cost_ratio = row->means[1] / row->means[0];
 		if (!row->means[0] && !row->means[1])
 			row->cost_ratio = 1;
+		if (judge->data->metrics[m].more_is_better && !csink_judge_invert(judge))
+			continue;
 		csink_judge_ranks(judge, row);
 		out->nr_rows++;
 	}
 	out->nr_metric_rows = out->nr_rows;
-	return conclude_all(judge, csink_adjust_bh, out->rows, out->nr_metric_rows);
+	err = conclude_all(judge, csink_adjust_bh, out->rows, out->nr_metric_rows);
+	for (uint32_t i = 0; i < out->nr_rows; i++) {
+		if (judge->data->metrics[out->rows[i].metric].more_is_better)
+			csink_judge_turn_back(&out->rows[i]);
+	}
+	return err;
 }
 
 /* The smallest change of CPU time that so many runs of their spread show, by the normal distribution. */

@@ -49,6 +49,12 @@ void csink_judge_differences(const double *differences, uint32_t nr, struct csin
 /** Judge what some functions cost together; by_cost of the row is set, too. is_in: of each function. judge_pairs.c */
 void csink_judge_part(struct judge *judge, const bool *is_in, struct csink_gate_row *row);
 
+/** Of a figure of which more is better: have judge->values be reciprocals. Returns false where one was 0. inverse.c */
+bool csink_judge_invert(struct judge *judge);
+
+/** Of such a row, after its verdict: have it be about the figure, not about reciprocals. */
+void csink_judge_turn_back(struct csink_gate_row *row);
+
 /** Come to a verdict from interval, p-values and q. nr_tests: of the family that q was adjusted for. */
 void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row, double q_greater, double q_less,
 			  uint32_t nr_tests);

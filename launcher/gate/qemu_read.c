@@ -344,7 +344,8 @@ static int name_programs(const struct reading *r, struct csink_gate_uncounted *u
 
 static int find_uncounted(const struct reading *r, struct csink_gate_uncounted *uncounted)
 {
-	*uncounted = (struct csink_gate_uncounted){.nr_blocks = r->head.nr_lost_blocks,
+	*uncounted = (struct csink_gate_uncounted){.nr_calls = r->head.nr_calls,
+						   .nr_blocks = r->head.nr_lost_blocks,
 						   .nr_processes = r->head.nr_lost_processes,
 						   .has_threads = r->head.has_threads};
 	return name_programs(r, uncounted);

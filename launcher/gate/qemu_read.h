@@ -7,8 +7,9 @@
 #include "launcher/gate/gate.h"
 #include "launcher/gate/placement.h"
 
-/* What a simulation did not count. */
+/* What a simulation did not count, and what it counted besides instructions. */
 struct csink_gate_uncounted {
+	uint64_t nr_calls;    /* system calls */
 	uint32_t nr_programs; /* that were executed in place of a simulated process */
 	char programs[512];   /* their names, each once, with how often: "sort (2), ls" */
 	uint32_t nr_blocks;   /* of code, for which there was no room */

@@ -16,6 +16,8 @@
 #include "launcher/session/find_program.h"
 #include "preload/core/event/event_spec.h"
 
+#define CALLS "system calls"
+
 /* By enum csink_gate_tool. */
 static const struct {
 	const char *word;
@@ -126,9 +128,10 @@ void csink_gate_simulator_describe(const struct csink_gate_simulator *simulator,
 
 /* ---- a run ---- */
 
-static int set_instructions(struct csink_gate_series *series, struct csink_gate_run *run, double value)
+static int set_count(struct csink_gate_series *series, struct csink_gate_run *run, const char *name, const char *title,
+		     double value)
 {
-	int index = csink_gate_metric_find(series->data, "instructions", "instructions", "count");
+	int index = csink_gate_metric_find(series->data, name, title, "count");
 
 	if (index >= 0)
 		run->metrics[index] = value;
@@ -151,7 +154,7 @@ static int run_counted(struct csink_gate_series *series, struct csink_gate_run *
 				CSINK_GATE_PMU_EVENT " was not counted: %s",
 				*outside->counts_reason ? outside->counts_reason : "no counter was free");
 	else if (!err)
-		err = set_instructions(series, run, (double)outside->counts[0].value);
+		err = set_count(series, run, "instructions", "instructions", (double)outside->counts[0].value);
 	if (!err && outside->counts[0].time_running_ns < outside->counts[0].time_enabled_ns)
 		csink_gate_note(series, CSINK_GATE_PMU_EVENT
 				" had a counter for a part of the time only (others use them): its "
@@ -223,7 +226,8 @@ int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run 
 	err = csink_gate_merge_places(series->data);
 	if (err)
 		return err;
-	return set_instructions(series, run, run->weights.sum);
+	return set_count(series, run, "instructions", "instructions", run->weights.sum)
+		       ?: set_count(series, run, "syscalls", CALLS, (double)uncounted.nr_calls);
 }
 
 /* ---- what to know ---- */
@@ -246,25 +250,31 @@ static void note_limits(struct csink_gate_series *series)
 		csink_gate_note(series, "%s was chosen, since %s", tools[simulator->tool].what, simulator->why);
 }
 
-void csink_gate_simulator_note(struct csink_gate_series *series)
+/* The runs of a side that have a figure: how many, and its least and greatest value. */
+static uint32_t range_of(const struct csink_gate_data *data, int side, int index, double *low, double *high)
 {
-	const struct csink_gate_data *data = series->data;
-	int index = csink_gate_metric_find(series->data, "instructions", "instructions", "count");
-	double most = -1, of = 0;
+	uint32_t nr = 0;
 
-	note_limits(series);
-	for (int side = 0; side < CSINK_GATE_NR_SIDES && index >= 0; side++) {
-		double low = INFINITY, high = -INFINITY;
-		uint32_t nr = 0;
+	*low = INFINITY;
+	*high = -INFINITY;
+	for (uint32_t i = 0; i < data->nr_runs; i++) {
+		double value = data->runs[i].metrics[index];
 
-		for (uint32_t i = 0; i < data->nr_runs; i++) {
-			if ((int)data->runs[i].side != side || !isfinite(data->runs[i].metrics[index]))
-				continue;
-			low = fmin(low, data->runs[i].metrics[index]);
-			high = fmax(high, data->runs[i].metrics[index]);
-			nr++;
-		}
-		if (nr > 1 && high - low > most) {
+		if ((int)data->runs[i].side != side || !isfinite(value))
+			continue;
+		*low = fmin(*low, value);
+		*high = fmax(*high, value);
+		nr++;
+	}
+	return nr;
+}
+
+static void note_spread(struct csink_gate_series *series, int index)
+{
+	double low, high, most = -1, of = 0;
+
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
+		if (range_of(series->data, side, index, &low, &high) > 1 && high - low > most) {
 			most = high - low;
 			of = high;
 		}
@@ -272,4 +282,30 @@ void csink_gate_simulator_note(struct csink_gate_series *series)
 	if (most >= 0)
 		csink_gate_note(series, "runs of one side differ by at most %.0f of %.0f instructions (%.2g %%)", most,
 				of, of > 0 ? 100 * most / of : 0);
+}
+
+/* Few runs of a number that depends on time or threads can differ by chance alone. */
+static void drop_varying(struct csink_gate_series *series, int index)
+{
+	bool varies = false;
+	double low, high;
+
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+		varies |= range_of(series->data, side, index, &low, &high) && low < high;
+	if (!varies)
+		return;
+	for (uint32_t i = 0; i < series->data->nr_runs; i++)
+		series->data->runs[i].metrics[index] = NAN;
+	csink_gate_note(series, "%s are not judged: equal runs differ in their number", CALLS);
+}
+
+void csink_gate_simulator_note(struct csink_gate_series *series)
+{
+	note_limits(series);
+	for (uint32_t i = 0; i < series->data->nr_metrics; i++) {
+		if (!strcmp(series->data->metrics[i].name, "instructions"))
+			note_spread(series, (int)i);
+		else if (!strcmp(series->data->metrics[i].name, "syscalls"))
+			drop_varying(series, (int)i);
+	}
 }

@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/message.h"
+#include "launcher/gate/reported.h"
 #include "launcher/gate/series.h"
 #include "launcher/gate/simulator.h"
 #include "launcher/profile/facts.h"
@@ -178,7 +179,7 @@ static int keep(struct csink_gate_series *series, enum csink_gate_side side, con
 
 /* number: of the run on its side; < 0 is a warm-up, which leaves nothing. */
 static int take(struct csink_gate_series *series, enum csink_gate_side side, int32_t number,
-		const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes)
+		const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes, int figures)
 {
 	struct csink_gate_run *run;
 	int err;
@@ -189,7 +190,7 @@ static int take(struct csink_gate_series *series, enum csink_gate_side side, int
 	run = csink_gate_run_add(series->data, side);
 	if (!run)
 		return -ENOMEM;
-	err = take_outcome(series, run, outcome, own_rss_bytes);
+	err = take_outcome(series, run, outcome, own_rss_bytes) ?: csink_gate_reported_take(series, run, figures);
 	return err ? err : keep(series, side, outcome->profile, (uint32_t)number);
 }
 
@@ -199,16 +200,18 @@ static int run_measured(struct csink_gate_series *series, enum csink_gate_side s
 	struct csink_gate_outcome outcome;
 	const char *program = series->plan->argv[side][0];
 	char who[320];
-	int err;
+	int figures, err;
 
 	if (number < 0)
 		snprintf(who, sizeof(who), "a warm-up of %s (%.200s)", side_words[side], program);
 	else
 		snprintf(who, sizeof(who), "run %d of %s (%.200s)", number + 1, side_words[side], program);
+	figures = csink_gate_reported_begin();
 	err = run_checked(series, series->plan->argv[side], csink_random_below(&series->random, MAX_PADDING),
 			  number >= 0 || series->pin.may_draw, who, &outcome);
 	if (!err)
-		err = take(series, side, number, &outcome, own_rss_bytes);
+		err = take(series, side, number, &outcome, own_rss_bytes, figures);
+	csink_gate_reported_end(figures);
 	if (err == -ENOMEM)
 		snprintf(series->error, sizeof(series->error), "%s: not enough memory for its figures", who);
 	csink_gate_outcome_free(&outcome);

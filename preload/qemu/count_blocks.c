@@ -410,6 +410,7 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t nr, uint6
 		       uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
 	(void)id, (void)vcpu, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+	__atomic_fetch_add(&head()->nr_calls, 1, __ATOMIC_RELAXED);
 	if (nr == target_->execve || nr == target_->execveat)
 		note_program(nr == target_->execve ? a1 : a2);
 }

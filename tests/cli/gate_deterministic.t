@@ -49,6 +49,18 @@ gate --deterministic=qemu -T 0.01% --self-check -- gzip -c numbers
 is $? 0 "gzip against itself at a threshold of 0.01 %: no regression"
 is "$(grep -c '^not ok' out.tap)" 0 "no function of it differs"
 
+# ---- system calls
+cat >calls.sh <<'END'
+n=0
+while [ $n -lt $1 ]; do n=$((n + 1)); echo x >/dev/null; done
+END
+gate --deterministic=qemu -T 5% --vs "sh calls.sh 500" -- sh calls.sh 600
+is $? 3 "more system calls: status 3"
+like "$(cat out.tap)" '^not ok 2 - system calls regressed: \+1[5-9]\.[0-9] %' "system calls are judged, beside instructions"
+gate --deterministic=qemu --self-check -- sh -c 'n=$(($$ % 64 + 8 * ($(date +%N | sed "s/^0*//") % 50))); while [ $n -gt 0 ]; do n=$((n - 1)); echo x >/dev/null; done'
+is "$(grep -c '^ok .*system calls' out.tap):$(grep -c 'note: system calls are not judged: equal runs differ' out.tap)" "0:1" \
+	"they are not judged where equal runs differ"
+
 # ---- what is not counted
 cat >parts.sh <<'END'
 #!/bin/sh -e

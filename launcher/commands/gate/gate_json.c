@@ -18,6 +18,7 @@ static void print_row(struct csink_json *json, const struct csink_gate_result *r
 	csink_json_open(json, NULL, '{');
 	if (row->metric >= 0) {
 		csink_json_text(json, "metric", r->data->metrics[row->metric].name);
+		csink_json_bool(json, "more_is_better", r->data->metrics[row->metric].more_is_better);
 	} else {
 		csink_json_text(json, "function", r->data->functions.all[row->function].name);
 		csink_json_text(json, "module", r->verdicts->modules[row->function]);
