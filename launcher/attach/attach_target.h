@@ -11,7 +11,7 @@
 
 struct csink_attach_target {
 	/* Asked for. */
-	struct csink_pids choice; /* with tid: its process; with cgroup_fd: who is in it */
+	struct csink_pids choice; /* with tid: its process; with cgroup_fd: those in it */
 	int32_t tid;              /* this thread only; 0: processes */
 	int cgroup_fd;            /* >= 0: all processes in it */
 	const char *cgroup;       /* then its path, for users */

@@ -1,8 +1,8 @@
 /*
  * Sampling programs that cannot be injected, while the rest of their tree is: with the events of the run, by the
- * kernel, into rings of the launcher. Who opens the events is in include/internal/boundary.h; for a command that cannot
- * be injected itself it is the launcher. Samples are walked and added up as those of attach are, and saved as
- * recordings into the run directory. Used by the launcher's one thread.
+ * kernel, into rings of the launcher. Which process opens the events is in include/internal/boundary.h; for a command
+ * that cannot be injected itself it is the launcher. Samples are walked and added up as those of attach are, and saved
+ * as recordings into the run directory. Used by the launcher's one thread.
  *
  * Order: begin, (self), drain as often as the fd asks for it, finish, free. After a begin that failed only free.
  */

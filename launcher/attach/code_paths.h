@@ -4,8 +4,8 @@
  * table's: where the return address lies, and what the registers that a callee preserves will be. For x86; of other
  * machines nothing is known here.
  *
- * Not a proof: a path may lead out of the function, behind a call that never returns. Who uses a rule looks whether
- * a call lies before the return address that it gives.
+ * Not a proof: a path may lead out of the function, behind a call that never returns. The walk uses a rule only
+ * if a call lies before the return address that it gives.
  */
 #ifndef CSINK_CODE_PATHS_H
 #define CSINK_CODE_PATHS_H
