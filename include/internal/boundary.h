@@ -24,9 +24,10 @@
 /* So long a process waits for an answer: the launcher sends it when it has connected the events to its rings. */
 #define CSINK_BOUNDARY_WAIT_MS 50
 
+#define CSINK_BOUNDARY_MAX_CPUS 8192
+
 /* The first file. The launcher writes it, and clears do_not_wait when it answers; a process that got no answer sets
  * that. */
-#define CSINK_BOUNDARY_MAX_CPUS 8192
 struct csink_boundary_file {
 	uint64_t magic;
 	uint32_t bytes; /* of this structure */

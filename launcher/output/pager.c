@@ -63,7 +63,7 @@ void csink_pager_start(void)
 		become_pager(command, fds);
 	if (pager > 0) {
 		dup2(fds[1], STDOUT_FILENO);
-		/* Who leaves the pager early does not want the rest, and no complaint. */
+		/* A user that leaves the pager early does not want the rest, and no complaint. */
 		signal(SIGPIPE, SIG_IGN);
 		/* ^C is the pager's: it ends when people say so. */
 		signal(SIGINT, SIG_IGN);

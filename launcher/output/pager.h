@@ -12,7 +12,7 @@ void csink_pager_start(void);
 /**
  * Close standard output and wait for the pager. Nothing, if there is none.
  * @err  what printing ended with, 0 or -errno.
- * Returns it; 0, if the pager was left early: who does that does not want the rest.
+ * Returns it; 0, if the pager was left early: the rest is not wanted.
  */
 int csink_pager_end(int err);
 

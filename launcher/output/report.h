@@ -41,7 +41,7 @@ int csink_report_print(FILE *out, const struct csink_profile *p, const struct cs
 
 /**
  * Print the stacks as a tree under the report's head: top-down, or from the functions that callers chooses (by row of
- * rows, which are functions of p) to who called them. Returns as csink_report_print.
+ * rows, which are functions of p) to their callers. Returns as csink_report_print.
  */
 int csink_report_tree_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o,
 			    const struct csink_rows *rows, const bool *callers);

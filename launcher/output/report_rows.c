@@ -22,7 +22,7 @@ static int off_cpu_type(const struct csink_profile *p)
 }
 
 /* The type that is added up, then those that were asked for too. Sample counts are shown where there is nothing else;
- * time off the CPU has a table of its own, for those who wait are not those who work. */
+ * time off the CPU has a table of its own, for functions that wait are not those that work. */
 static void choose_columns(struct printer *r, uint32_t type)
 {
 	const struct csink_profile *p = r->p;

@@ -105,7 +105,7 @@ static void print_node(const struct tree_printer *t, uint32_t id, bool is_branch
 	used = csink_format_function(name, sizeof(name), key->name, room);
 	snprintf(text, sizeof(text), "  %s", module);
 	fputs(name, t->r->out);
-	if (*module && used + strlen(text) <= room) { /* who needs room more than this is the name */
+	if (*module && used + strlen(text) <= room) { /* the name needs the room more */
 		csink_report_style(t->r, STYLE_DIM);
 		fputs(text, t->r->out);
 		csink_report_style(t->r, STYLE_NONE);
@@ -184,7 +184,7 @@ static int print_tree(struct tree_printer *t)
 
 	csink_report_style(t->r, STYLE_BOLD);
 	csink_text_print(t->r->out, "%8s%13s%8s  %s\n", "total %", "total", t->is_callers ? "begins" : "self %",
-			 t->is_callers ? "function, and who called it" : "function");
+			 t->is_callers ? "function, and its callers" : "function");
 	csink_report_style(t->r, STYLE_NONE);
 	err = print_levels(t, &levels);
 	free(levels.all);

@@ -1,6 +1,6 @@
 /*
  * Comments of merged profiles. Numbers add up; of texts each is kept once, and of too many the first in their order: so
- * here too it does not matter who comes first.
+ * here too the order of the profiles does not matter.
  */
 #include <ctype.h>
 #include <errno.h>

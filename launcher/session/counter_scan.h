@@ -1,7 +1,8 @@
 /*
- * Who uses performance counters, and who has a lock file open: one pass over /proc. What belongs to others and may not
- * be looked into is counted, for absence is never proof: nor would it be if all could be seen, since the kernel has
- * counters of its own (the watchdog's, those of KVM guests, those that BPF maps hold) that no process shows.
+ * Which processes use performance counters, and which have a lock file open: one pass over /proc. What belongs to
+ * others and may not be looked into is counted, for absence is never proof: nor would it be if all could be seen, since
+ * the kernel has counters of its own (the watchdog's, those of KVM guests, those that BPF maps hold) that no process
+ * shows.
  */
 #ifndef CSINK_COUNTER_SCAN_H
 #define CSINK_COUNTER_SCAN_H

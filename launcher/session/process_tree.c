@@ -1,4 +1,4 @@
-/* Who was in the command's tree: events and rings. What the records mean is in process_table.c. */
+/* The processes of the command's tree: events and rings. What the records mean is in process_table.c. */
 #include "launcher/session/process_tree.h"
 
 #include <errno.h>

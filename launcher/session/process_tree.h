@@ -1,5 +1,5 @@
 /*
- * Who was in the command's tree: every process by pid, parent, name and exact CPU time, from the kernel's own records.
+ * The command's tree: every process by pid, parent, name and exact CPU time, from the kernel's own records.
  * It needs nothing inside the processes, so static, setuid and 32-bit programs are there like the others.
  *
  * A task-clock event, and for each CPU one that reports creations and exits, are opened on the launcher itself, off,

@@ -101,7 +101,7 @@ static bool is_without_agent(const struct csink_reserve *reserve)
 static bool judge(const struct csink_reservation *reservation, bool has_agent)
 {
 	bool fits = reservation->has_probe && reservation->probe.fit == CSINK_RESERVE_FITS;
-	/* An event that this machine has not says nothing about who holds counters. */
+	/* An event that this machine has not says nothing about other users of counters. */
 	bool is_refused = reservation->has_probe && reservation->probe.fit == CSINK_RESERVE_REFUSED;
 
 	if (reservation->hooks.nr_errors)

@@ -138,7 +138,7 @@ static inline uint16_t csink_python_text(const struct csink_python_layout *layou
 	return state & CSINK_PYTHON_STR_ASCII ? layout->ascii : layout->compact;
 }
 
-/** The object that a frame's word refers to: from 3.14 on its lowest bits say who owns the reference. */
+/** The object that a frame's word refers to: from 3.14 on its lowest bits say whether the frame owns it. */
 static inline uint64_t csink_python_untag(uint64_t word)
 {
 	return word & ~3ULL;

@@ -190,8 +190,8 @@ static void try_from(volatile uint32_t *at)
 }
 
 /*
- * A child with memory of its own: older kernels end all who share the memory of one that dumps core. It has no exit
- * signal, so that neither SIGCHLD nor a wait(2) of the program's reports it.
+ * A child with memory of its own: older kernels end all processes that share the memory of one that dumps core. It has
+ * no exit signal, so that neither SIGCHLD nor a wait(2) of the program's reports it.
  */
 static int run_child(volatile uint32_t *at)
 {

@@ -1,5 +1,5 @@
 /*
- * A gate's verdict as a file of two lines, for those who call it by a program that changes its exit status: make(1)
+ * A gate's verdict as a file of two lines, for callers by a program that changes its exit status: make(1)
  * turns 3 into 2, ctest(1) into 8. The first line is one word, the second one an object of JSON.
  */
 #include "launcher/base/json.h"

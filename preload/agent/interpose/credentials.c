@@ -47,8 +47,8 @@ static bool before_change(struct ids next)
 		done = false;
 	else if (!is_root(&next) && csink_handover_is_owner())
 		done = !csink_handover_begin(next.effective);
-	/* In another user namespace the directory would belong to a user whom the launcher has no rights over: it could
-	 * not be removed. */
+	/* In another user namespace the directory would belong to a user over which the launcher has no rights: it
+	 * could not be removed. */
 	else if (!csink_is_in_user_ns())
 		csink_run_dir_share(csink_config.run_dir, next.effective);
 	return done;

@@ -78,7 +78,8 @@ static void fix_output(void)
 
 void csink_finish_init(void)
 {
-	/* A launcher gives a whole path, and its name beside us does not change: the rest is for the few who need it.
+	/* A launcher gives a whole path, and its name beside us does not change: the rest is for the few processes that
+	 * need it.
 	 */
 	if (csink_config.standalone)
 		fix_output();

@@ -178,8 +178,9 @@ bool csink_pending_take(struct csink_thread *thread, uint64_t set, siginfo_t *in
 /** Bits of what is kept for this thread or for all. Context: any. A load where nothing is. */
 uint64_t csink_pending_signals(const struct csink_thread *thread);
 
-/** Raise again what is kept and not in @blocked, to whom it was sent; where the kernel has more of that number, for the
- * calling thread: the kernel gives it before what was sent to the process and came later. Context: thread. */
+/** Raise again what is kept and not in @blocked, for the thread or process that it was sent to; where the kernel has
+ * more of that number, for the calling thread: the kernel gives it before what was sent to the process and came later.
+ * Context: thread. */
 void csink_pending_release(struct csink_thread *thread, uint64_t blocked);
 
 /** Nothing is kept: a forked child begins so. Context: init. */

@@ -1,6 +1,6 @@
 /*
- * Which engine: once for the process, in its main thread. What decides is whether the kernel opens the events, and who
- * else wants the signal.
+ * Which engine: once for the process, in its main thread. What decides is whether the kernel opens the events, and
+ * whether the program or a debugger wants the signal.
  */
 #include <elf.h>
 #include <errno.h>

@@ -64,7 +64,7 @@ static _Atomic uint64_t ended_cpu_ns;
 static _Atomic uint32_t nr_ended;
 
 /*
- * Not static: those who search a program's variables for what still points to a block, as LeakSanitizer does, would
+ * Not static: a search of a program's variables for what still points to a block, as LeakSanitizer's, would
  * find the registers of former samples there.
  */
 static struct csink_thread *make_slab(int nr)

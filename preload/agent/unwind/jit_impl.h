@@ -28,12 +28,13 @@ struct csink_gdb_descriptor {
 struct csink_jit_list {
 	_Atomic uintptr_t at; /* the descriptor; 0: none. Stored by the thread that refreshes the modules. */
 	const void *link_map; /* of its object; constant while @at is set */
-	struct csink_gdb_descriptor last; /* as it was when its list was last read whole. Written by who looks. */
+	/* As it was when its list was last read whole. Written by the thread that looks. */
+	struct csink_gdb_descriptor last;
 };
 extern struct csink_jit_list csink_jit_lists[CSINK_JIT_LISTS] __attribute__((visibility("hidden")));
 
-/* A registered image. Written by who looks, before it is published. A slot is used again only when no handler can read
- * it any more. */
+/* A registered image. Written by the thread that looks, before it is published. A slot is used again only when no
+ * handler can read it any more. */
 struct csink_jit_object {
 	uintptr_t entry, file; /* where GDB's entry is, and what it says */
 	uint64_t bytes;
@@ -85,23 +86,26 @@ int csink_jit_look(struct csink_recording *rec, struct csink_writer *writer);
 /** Start anew. Returns false without memory. */
 bool csink_jit_places_begin(void);
 
-/** Add a range of code. Returns false if there are too many. Who looks. */
+/** Add a range of code. Returns false if there are too many. By the thread that looks. */
 bool csink_jit_places_add(const struct csink_jit_range *range, uint32_t object);
 
-/** Remove those of objects that are not in use any more. Who looks. */
+/** Remove those of objects that are not in use any more. By the thread that looks. */
 void csink_jit_places_sweep(void);
 
-/** Let handlers see what was added and removed. Returns false if some still read what they saw before. Who looks. */
+/** Let handlers see what was added and removed. Returns false if some still read what they saw before. By the thread
+ * that looks. */
 bool csink_jit_places_publish(void);
 
 /* ---- jit_tables.c ---- */
 
-/** Copy the unwind tables of an object's code. @image is its copy. Sets has_table, or nr_tries. Who looks. */
+/** Copy the unwind tables of an object's code. @image is its copy. Sets has_table, or nr_tries. By the thread that
+ * looks. */
 void csink_jit_tables_take(struct csink_jit_object *object, const struct csink_jit_image *image);
 
 /* ---- jit_symbol.c ---- */
 
-/* Are there files with large tables that have not been searched yet? Stored by who searches, read by housekeeping. */
+/* Are there files with large tables that have not been searched yet? Stored by the thread that searches, read by
+ * housekeeping. */
 extern _Atomic uint32_t csink_jit_files_due __attribute__((visibility("hidden")));
 
 /**

@@ -38,7 +38,7 @@ _Atomic uint32_t csink_jit_met;
 struct csink_jit_list csink_jit_lists[CSINK_JIT_LISTS];
 struct csink_jit_object *csink_jit_objects;
 
-/* All of who looks, under `looking`. */
+/* All of the thread that looks, under `looking`. */
 static _Atomic uint32_t looking;
 static _Atomic uint64_t next_ns; /* not before */
 static uint32_t *buckets;        /* by entry: index + 1 of the first object */
@@ -70,6 +70,11 @@ static void note(struct look *l, bool *has_been, const char *text)
 	if (!*has_been)
 		csink_recording_note_text(l->rec, l->writer, text);
 	*has_been = true;
+}
+
+static void note_too_much(struct look *l)
+{
+	note(l, &is_noted, "some code that a just-in-time compiler registered has no names: too much of it");
 }
 
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */
@@ -333,8 +338,7 @@ static void add_places(struct look *l, struct csink_jit_object *object, const st
 		if (range.end - object->base >= CSINK_IMAGE_MAX_SPAN)
 			continue;
 		if (!csink_jit_places_add(&range, (uint32_t)(object - csink_jit_objects)))
-			note(l, &is_noted,
-			     "some code that a just-in-time compiler registered has no names: too much of it");
+			note_too_much(l);
 		l->changed = true;
 	}
 }
@@ -352,7 +356,7 @@ static bool use_image(struct look *l, struct csink_jit_object *object)
 	object->ref = copy_image(l, object->bytes, object->base);
 	if (object->ref == UINT32_MAX) {
 		object->ref = 0;
-		note(l, &is_noted, "some code that a just-in-time compiler registered has no names: too much of it");
+		note_too_much(l);
 		return true;
 	}
 	if (!object->ref)
@@ -401,7 +405,7 @@ static bool take(struct look *l, uint32_t list, const struct at *at)
 		return false;
 	object = new_object(l);
 	if (!object) {
-		note(l, &is_noted, "some code that a just-in-time compiler registered has no names: too much of it");
+		note_too_much(l);
 		return true;
 	}
 	block = object->block;
@@ -479,9 +483,8 @@ static bool read_list(struct look *l, uint32_t index)
 	if (before.version != GDB_VERSION) {
 		if (before.first)
 			note(l, &is_refused,
-			     "code that a just-in-time compiler registered has no names: its list for debuggers is of "
-			     "a "
-			     "version other than 1");
+			     "code that a just-in-time compiler registered has no names: its list for debuggers "
+			     "is of a version other than 1");
 		memset(&list->last, 0, sizeof(list->last));
 		return true;
 	}
@@ -607,7 +610,7 @@ void csink_jit_begin(void)
 	/* In a program that starts there is none, and to write would touch a page more. */
 	if (atomic_exchange(&csink_jit_nr_lists, 0))
 		memset(csink_jit_lists, 0, sizeof(csink_jit_lists));
-	atomic_store(&csink_jit_met, 0);
+	atomic_store(&csink_jit_met, CSINK_JIT_NOTHING);
 	atomic_store(&looking, 0);
 	atomic_store(&next_ns, 0);
 	csink_jit_search_begin();

@@ -36,7 +36,7 @@ extern _Atomic uint32_t csink_jit_nr_lists __attribute__((visibility("hidden")))
 /* Code that is in no object, and in no image that is known: */
 enum csink_jit_met {
 	CSINK_JIT_NOTHING,
-	CSINK_JIT_MET,     /* a walk met some; taken back by who looks */
+	CSINK_JIT_MET,     /* a walk met some; taken back by the thread that looks */
 	CSINK_JIT_NO_LIST, /* a walk met some, and no object has a list */
 };
 extern _Atomic uint32_t csink_jit_met __attribute__((visibility("hidden")));

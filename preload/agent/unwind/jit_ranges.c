@@ -19,7 +19,7 @@ struct snapshot {
 static struct snapshot snapshots[2];
 static _Atomic uint32_t current;
 
-/* Who looks: what the next snapshot will be. */
+/* Of the thread that looks: what the next snapshot will be. */
 static struct csink_jit_place *places;
 static uint32_t nr_places;
 
@@ -29,7 +29,7 @@ static struct snapshot *snapshot_get(void)
 		uint32_t i = atomic_load_explicit(&current, memory_order_acquire);
 
 		atomic_fetch_add_explicit(&snapshots[i].readers, 1, memory_order_seq_cst);
-		/* Still current: who fills the other one and then this one sees us. */
+		/* Still current: a thread that fills the other one and then this one sees us. */
 		if (atomic_load_explicit(&current, memory_order_seq_cst) == i)
 			return &snapshots[i];
 		atomic_fetch_sub_explicit(&snapshots[i].readers, 1, memory_order_release);

@@ -20,7 +20,7 @@ enum {
 	HDR_ENTRY = 8,
 };
 
-static uint64_t nr_block_bytes; /* who looks */
+static uint64_t nr_block_bytes; /* of the thread that looks */
 
 static bool is_eh_frame(const struct csink_jit_image *image, const Elf64_Shdr *section, const Elf64_Shdr *names)
 {

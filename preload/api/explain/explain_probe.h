@@ -1,7 +1,7 @@
 /*
  * The search for the field that makes perf_event_open fail: shared by the files explain_open.c (the order of the
- * steps), explain_rows.c (attributes, as a table), explain_event.c (which event), explain_target.c (of whom, in which
- * group) and explain.c (words).
+ * steps), explain_rows.c (attributes, as a table), explain_event.c (which event), explain_target.c (on which target, in
+ * which group) and explain.c (words).
  *
  * A probe starts as the least event there is, and takes over the caller's values step by step. A step that fails is a
  * fault; it is noted and left out, and the search goes on, so that faults behind it come to light too.

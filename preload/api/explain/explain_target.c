@@ -1,6 +1,6 @@
 /*
- * Explaining a failed perf_event_open: of whom (pid, cpu, control group), and in which group. By now the attr opens on
- * the calling task, or its faults are known and left out.
+ * Explaining a failed perf_event_open: on which target (pid, cpu, control group), and in which group. By now the attr
+ * opens on the calling task, or its faults are known and left out.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -228,7 +228,7 @@ static int acquire(struct csink_reserve *r, const struct csink_reserve_config *c
 		return err;
 	deadline_ns = deadline_of(r);
 	err = ask_before(r, deadline_ns);
-	/* Whom we cannot ask may all the same look at the lock. */
+	/* A daemon that cannot be asked may look at the lock all the same. */
 	if (err != -ECANCELED) {
 		enum csink_reserve_cause asked = r->cause;
 

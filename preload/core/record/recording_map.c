@@ -171,7 +171,8 @@ static int grow(struct csink_recording *rec)
 		}
 		size = next;
 	}
-	/* Who had grown it before the last attempt here has stored the size, or is still among the growing. */
+	/* A thread that had grown it before the last attempt here has stored the size, or is still among the growing.
+	 */
 	if (atomic_fetch_sub(&rec->growing, 1) > 1 && !grown)
 		return -EAGAIN;
 	return grown || atomic_load(&rec->mapped_blocks) > known ? 0 : -ENOSPC;

@@ -120,7 +120,7 @@ void (*csink_timerq_adopt)(struct csink_timerq *q);
 void csink_timerq_process_watch(_Atomic uint32_t *word)
 {
 	csink_timerq_adopt = adopt;
-	/* Its release pairs with the acquire of process_epoch: who finds another process finds adopt, too. */
+	/* Its release pairs with the acquire of process_epoch: a reader that finds another process finds adopt, too. */
 	atomic_store(&fork_word, word);
 }
 
