@@ -150,7 +150,7 @@ struct csink_attach_starts {
 
 /**
  * The loader maps the library first, and calls it last: samples that come between are the only ones of that time. Those
- * that have a time of their own are told from later ones, before rows are saved.
+ * that have a time of their own are distinguished from later ones, before rows are saved.
  */
 void csink_attach_images_settle(struct csink_attach_images *images, const struct csink_attach_starts *starts);
 
