@@ -121,6 +121,8 @@ csink_row_t csink_row_untabled(uintptr_t pc, bool in_object)
 
 #if defined(__x86_64__)
 	has_word = in_object && csink_code_has_word(pc);
+#else
+	(void)pc;
 #endif
 	return csink_row_make(CSINK_ROW_NO_CFI, has_word, in_object, 0, (int64_t)csink_modules_generation());
 }
