@@ -103,6 +103,42 @@ is $? 3 "--suite=lines, --vs-dir: status 3" || diag "$(cat out.tap err)"
 like "$(sed -n 2p out.tap)" '^# 1 of 1 case slower: a "b" \$\(c\);\* \(hash_of \+' "a name goes to the command as it is, without a shell"
 cd ..
 
+# ---- programs that answer like other harnesses: what is listed
+cat >package.test <<-'SH'
+	#!/bin/sh
+	case $* in
+	-test.list*) printf 'TestA\nBenchmarkA\n' ;;
+	*-test.bench=.*) printf 'goos: linux\nBenchmarkA/x_y   \t1\t 5 ns/op\nPASS\n' ;;
+	*) exit 2 ;;
+	esac
+SH
+cat >ctest <<-'SH'
+	#!/bin/sh
+	test "$1" = --show-only=json-v1 && cat <<-JSON
+	{"tests": [{"name": "a[1]", "command": ["/bin/echo", "x y"], "properties":
+	  [{"name": "ENVIRONMENT", "value": ["MADE=1 2"]}, {"name": "WORKING_DIRECTORY", "value": "/"}]},
+	 {"name": "set", "command": ["/usr/bin/touch", "was_set"], "properties": [{"name": "FIXTURES_SETUP", "value": ["f"]}]},
+	 {"name": "unbuilt", "properties": []}]}
+	JSON
+SH
+cat >pytest <<-'SH'
+	#!/bin/sh
+	for word; do
+		case $word in
+		--benchmark-json=*) echo '{"benchmarks": [{"fullname": "f.py::t[a b]", "stats": {}}]}' >"${word#*=}" ;;
+		esac
+	done
+SH
+chmod +x package.test ctest pytest
+gate --suite --list-cases --self-check -- ./package.test
+is "$(sed -n 1p out.tap)" 'BenchmarkA/x_y' "a Go test program is found by asking, and sub-benchmarks by running them" || diag "$(cat out.tap err)"
+gate --suite --list-cases --self-check -- ./ctest
+is "$(tr -d '\t' <out.tap)" "$(printf '%s\n' 'a[1]' "old: cd / && MADE=1 2 /bin/echo 'x y'" "new: cd / && MADE=1 2 /bin/echo 'x y'")" \
+	"ctest: command, directory and environment of a test" || diag "$(cat err)"
+ok "ctest: a test that sets a fixture up has run" test -e was_set
+gate --suite --list-cases --self-check -- ./pytest
+is "$(sed -n 1p out.tap)" 'f.py::t[a b]' "pytest: the benchmarks of its report are the cases" || diag "$(cat out.tap err)"
+
 # ---- what does not go together
 gate --screen 5 --vs "$BENCH" -- "$BENCH"
 is $? 2 "--screen without --suite: status 2"

@@ -74,6 +74,42 @@ static void test_gbench(void)
 	   "google-benchmark: a report that is no JSON is an error");
 }
 
+static void test_gotest(void)
+{
+	struct csink_suite_case c = {.name = (char *)"BenchmarkA/x-1"};
+	const char *out = "goos: linux\nBenchmarkA/x-1-8   \t     120\t  9 ns/op\nBenchmarkA/x-12 \t 7\t 1 ns/op\n"
+			  "BenchmarkA/x \t 5 ns\nBenchmarkA/x-1\nPASS\n";
+	char why[64];
+
+	same(chosen(&csink_suite_gotest, "BenchmarkA/b_[0]/(c).", 9),
+	     "bench|--own|-test.run=^$|-test.bench=^BenchmarkA$/^b_\\[0\\]$/^\\(c\\)\\.$|-test.benchtime=9x",
+	     "go test: each part between slashes is an anchored and quoted regular expression");
+	ok(csink_suite_gotest.count(&c, out, NULL, why, sizeof(why)) == 120,
+	   "go test: a number of CPUs behind the name is none of it");
+	ok(csink_suite_gotest.count(&c, "PASS\n", NULL, why, sizeof(why)) == 0, "go test: PASS alone is no run");
+}
+
+static void test_pytest(void)
+{
+	static char *words[] = {(char *)"python3",     (char *)"-m",   (char *)"pytest", (char *)"-c",
+				(char *)"/etc/passwd", (char *)"/tmp", (char *)"-q",     NULL};
+	struct csink_suite_case c = {.name = (char *)"f.py::t[a]"};
+	const char *report = "{\"benchmarks\":[{\"fullname\":\"f.py::t[a]\",\"stats\":{\"rounds\":6,\"iterations\":2}},"
+			     "{\"fullname\":\"f.py::t[b]\",\"stats\":{\"rounds\":5,\"iterations\":1}}]}";
+	const char *text;
+	char why[64];
+
+	suite.argv[CSINK_GATE_NEW] = words;
+	text = chosen(&csink_suite_pytest, "f.py::t[a/b, c]", 4);
+	ok(!strncmp(text, "python3|-m|pytest|-c|/etc/passwd|-q|--rootdir=.|", 47) &&
+		   strstr(text, "|--benchmark-min-rounds=4|") && strstr(text, "|f.py::t[a/b, c]"),
+	   "pytest: the node id as it is takes the place of files and directories, options keep their values");
+	suite.argv[CSINK_GATE_NEW] = command;
+	ok(csink_suite_pytest.count(&c, NULL, report, why, sizeof(why)) == 12,
+	   "pytest: rounds times iterations of the case");
+	ok(csink_suite_pytest.count(&c, NULL, NULL, why, sizeof(why)) == 0, "pytest: no report is no run");
+}
+
 static void test_lines(void)
 {
 	bool shell = false;
@@ -134,6 +170,8 @@ static void test_errors(void)
 int main(void)
 {
 	test_gbench();
+	test_gotest();
+	test_pytest();
 	test_lines();
 	test_json();
 	test_errors();

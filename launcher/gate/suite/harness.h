@@ -12,7 +12,10 @@
 
 /* In the order in which a command is asked whether it is one. */
 #define CSINK_SUITE_HARNESSES(X)                                                                                       \
+	X(ctest)                                                                                                       \
+	X(pytest)                                                                                                      \
 	X(gbench)                                                                                                      \
+	X(gotest)                                                                                                      \
 	X(lines)
 
 #define CSINK_SUITE_ASK_SECONDS 60 /* a list takes as long at most */

@@ -1,0 +1,148 @@
+/*
+ * The test program of a Go package (go test -c). Sub-benchmarks are known only when they have run, so all of them run
+ * once to be listed. A name's parts between slashes are matched one by one, each by a regular expression.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/message.h"
+#include "launcher/gate/suite/harness.h"
+
+#define SPECIAL "\\.+*?()|[]{}^$" /* of Go's regexp.QuoteMeta */
+
+static bool is_name(const char *line, size_t len)
+{
+	static const char *const kinds[] = {"Benchmark", "Test", "Example", "Fuzz"};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(kinds); i++) {
+		if (len >= strlen(kinds[i]) && !strncmp(line, kinds[i], strlen(kinds[i])))
+			return true;
+	}
+	return false;
+}
+
+/* Are there only names of Go's tests, and at least one? */
+static bool is_list(const char *text)
+{
+	const char *line;
+	size_t len, nr = 0;
+
+	for (; (line = csink_suite_line(&text, &len)); nr++) {
+		if (!is_name(line, len))
+			return false;
+	}
+	return nr;
+}
+
+static int is_gotest(struct csink_suite *suite)
+{
+	struct csink_suite_job job = {.dir = (char *)suite->dirs[CSINK_GATE_NEW]};
+	struct csink_suite_answer answer;
+	bool is;
+	int err;
+
+	csink_suite_put_all(&job.argv, suite->argv[CSINK_GATE_NEW]);
+	csink_suite_put(&job.argv, "-test.list=.*");
+	err = csink_suite_ask(suite, &job, CSINK_SUITE_ASK_SECONDS, &answer);
+	csink_suite_words_free(&job.argv);
+	if (err)
+		return err;
+	is = !answer.exec_errno && !answer.timed_out && !answer.status && is_list(answer.out);
+	csink_suite_answer_free(&answer);
+	return is;
+}
+
+/* "BenchmarkX/y-2   100   123 ns/op": the length of the name, without the number of CPUs if that is among @with_cpus.
+ * 0: no such line. @made  the second column. */
+static size_t read_result(const char *line, size_t len, double *made)
+{
+	size_t name = 0, at;
+	char *end;
+
+	while (name < len && !isspace((unsigned char)line[name]))
+		name++;
+	at = name + strspn(line + name, " \t");
+	if (strncmp(line, "Benchmark", 9) != 0 || at == name || at >= len || !isdigit((unsigned char)line[at]))
+		return 0;
+	*made = strtod(line + at, &end);
+	return *end == ' ' || *end == '\t' ? name : 0;
+}
+
+static int list_gotest(struct csink_suite *suite, int side)
+{
+	static const char *const more[] = {"-test.run=^$", "-test.bench=.", "-test.benchtime=1x", "-test.cpu=1", NULL};
+	struct csink_suite_answer answer;
+	const char *at, *line;
+	double made;
+	size_t len;
+	int err = csink_suite_ask_list(suite, side, more, &answer);
+
+	if (err)
+		return err;
+	at = answer.out;
+	while (!err && (line = csink_suite_line(&at, &len))) {
+		size_t name = read_result(line, len, &made);
+
+		if (name && !csink_suite_case_add(suite, side, line, name))
+			err = -ENOMEM;
+	}
+	csink_suite_answer_free(&answer);
+	return err;
+}
+
+static void choose_gotest(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
+			  struct csink_suite_job *job)
+{
+	char *name = csink_suite_escape(c->name, SPECIAL), *pattern = calloc(3, strlen(c->name) + 4), *out = pattern;
+
+	(void)suite;
+	(void)side;
+	if (name && pattern) {
+		out = stpcpy(out, "^");
+		for (const char *at = name; *at; at++) {
+			if (*at == '/')
+				out = stpcpy(out, "$/^");
+			else
+				*out++ = *at;
+		}
+		strcpy(out, "$");
+	}
+	job->argv.lacked_memory |= !name || !pattern;
+	csink_suite_put(&job->argv, "-test.run=^$");
+	csink_suite_put(&job->argv, "-test.bench=%s", pattern ? pattern : "");
+	csink_suite_put(&job->argv, "-test.benchtime=%" PRIu64 "x", n);
+	free(name);
+	free(pattern);
+}
+
+/* The name may have the number of CPUs behind it. */
+static double count_gotest(const struct csink_suite_case *c, const char *out, const char *report, char *why,
+			   size_t size)
+{
+	size_t own = strlen(c->name), len;
+	double made, sum = 0;
+	const char *line;
+
+	(void)report;
+	csink_why(0, why, size, "%s", "");
+	while (out && (line = csink_suite_line(&out, &len))) {
+		size_t name = read_result(line, len, &made);
+
+		if (name < own || !name || strncmp(line, c->name, own) != 0)
+			continue;
+		if (name == own || (line[own] == '-' && own + 1 + strspn(line + own + 1, "0123456789") == name))
+			sum += made;
+	}
+	return sum;
+}
+
+const struct csink_suite_harness csink_suite_gotest = {
+	.name = "gotest",
+	.is_kind = is_gotest,
+	.list = list_gotest,
+	.choose = choose_gotest,
+	.count = count_gotest,
+};
