@@ -144,6 +144,8 @@ gate --screen 5 --vs "$BENCH" -- "$BENCH"
 is $? 2 "--screen without --suite: status 2"
 gate --suite --runs 5 --vs "$BENCH" -- "$BENCH"
 is $? 2 "--runs with --suite: status 2"
+gate --suite --history=history --anchor v1 --vs "$BENCH" -- "$BENCH"
+is "$?:$(cat history 2>/dev/null)" "2:" "--history with --suite: status 2, and nothing is appended"
 gate --suite=lines --vs "./old {case} | cat" -- ./new '{case}'
 is $? 2 "a --vs that takes a shell: status 2"
 like "$(cat err)" "takes a shell, and a suite's cases get none" "the reason is reported"

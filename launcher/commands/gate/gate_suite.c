@@ -32,7 +32,7 @@ static const enum csink_gate_opt only_suites[] = {
 };
 static const enum csink_gate_opt never_suites[] = {
 	CSINK_GATE_OPT_BASELINE, CSINK_GATE_OPT_UPDATE_BASELINE, CSINK_GATE_OPT_DETERMINISTIC, CSINK_GATE_OPT_RUNS,
-	CSINK_GATE_OPT_WARMUP,   CSINK_GATE_OPT_JUNIT,           CSINK_GATE_OPT_HTML,
+	CSINK_GATE_OPT_WARMUP,   CSINK_GATE_OPT_JUNIT,           CSINK_GATE_OPT_HTML,          CSINK_GATE_OPT_HISTORY,
 };
 
 bool csink_gate_is_suite(const struct csink_gate_settings *set)
