@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "launcher/attach/python_states.h"
 #include "launcher/base/path.h"
+#include "launcher/base/search.h"
 #include "launcher/session/outside.h"
 #include "preload/core/interpreter_signs.h"
 
@@ -85,24 +87,48 @@ void csink_attach_interpreter_guess(struct csink_attach_object *object)
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-enum { MAX_REASONS = 16 };
-
-struct reason {
-	const char *unread;
-	int32_t first, last; /* processes */
-	uint32_t nr;
+/* A reason why frames are not read, and a process that it is of. */
+struct unread {
+	const char *reason;
+	int32_t pid;
+	uint32_t order; /* by the process's first image */
 };
 
-static void add(struct reason *reasons, const char *unread, int32_t pid)
-{
-	struct reason *reason = reasons;
+struct unreads {
+	struct unread *at;
+	uint32_t nr, cap;
+};
 
-	while (reason < reasons + MAX_REASONS - 1 && reason->unread && reason->unread != unread)
-		reason++;
-	if (!reason->unread)
-		*reason = (struct reason){.unread = unread, .first = pid};
-	reason->nr += reason->last != pid;
-	reason->last = pid;
+static int compare_processes(const void *a, const void *b)
+{
+	const struct unread *left = a, *right = b;
+
+	return CSINK_COMPARE((uintptr_t)left->reason, (uintptr_t)right->reason)
+		       ?: CSINK_COMPARE(left->pid, right->pid)
+			       ?: CSINK_COMPARE(left->order, right->order);
+}
+
+static int compare_order(const void *a, const void *b)
+{
+	const struct unread *left = a, *right = b;
+
+	return CSINK_COMPARE(left->order, right->order);
+}
+
+/* A process has images, and an image objects, that share a reason: it is counted once for each. */
+static void leave_once(struct unreads *all)
+{
+	uint32_t nr = 0;
+
+	if (all->nr)
+		qsort(all->at, all->nr, sizeof(*all->at), compare_processes);
+	for (uint32_t i = 0; i < all->nr; i++) {
+		if (!nr || all->at[nr - 1].reason != all->at[i].reason || all->at[nr - 1].pid != all->at[i].pid)
+			all->at[nr++] = all->at[i];
+	}
+	all->nr = nr;
+	if (nr)
+		qsort(all->at, nr, sizeof(*all->at), compare_order);
 }
 
 /* Whether the library would read them, in a version that it knows. */
@@ -115,31 +141,53 @@ static bool is_read_inside(const char *unread)
 	return false;
 }
 
+/* Without memory what it is of is not noted. */
+static void add_image(struct unreads *all, const struct csink_attach_image *image)
+{
+	for (uint32_t i = 0; i < image->nr_mappings; i++) {
+		const char *reason = image->mappings[i].object->unread;
+
+		if (reason)
+			CSINK_APPEND(all->at, all->nr, all->cap, (struct unread){reason, image->pid, all->nr});
+	}
+}
+
+/* The reason of the first one that is left, with all its processes, which are taken out. */
+static void note_reason(struct unreads *all, uint32_t first, bool in_run, struct csink_outside *outside)
+{
+	const char *reason = all->at[first].reason;
+	char more[32] = "";
+	uint32_t nr = 0;
+
+	for (uint32_t i = first; i < all->nr; i++) {
+		if (all->at[i].reason != reason)
+			continue;
+		all->at[i].reason = NULL;
+		nr++;
+	}
+	if (nr > 1)
+		snprintf(more, sizeof(more), " and %u more", nr - 1);
+	csink_outside_note(outside, "%s%s (process %d%s)", reason,
+			   is_read_inside(reason) && !in_run ? "; start the program with countersink to see them" : "",
+			   all->at[first].pid, more);
+}
+
 void csink_attach_interpreters_note(const struct csink_attach_images *images, bool in_run,
 				    struct csink_outside *outside)
 {
-	struct reason reasons[MAX_REASONS] = {0};
+	struct unreads all = {0};
 
 	for (uint32_t i = 0; i < images->nr; i++) {
 		const struct csink_attach_image *image = images->at[i];
 
 		/* In a run, a process that the library is in records itself. */
-		if (!image->nr_rows || image->is_left_out || (in_run && image->is_injected))
-			continue;
-		for (uint32_t k = 0; k < image->nr_mappings; k++) {
-			if (image->mappings[k].object->unread)
-				add(reasons, image->mappings[k].object->unread, image->pid);
-		}
+		if (image->nr_rows && !image->is_left_out && !(in_run && image->is_injected))
+			add_image(&all, image);
 	}
-	for (uint32_t i = 0; i < MAX_REASONS && reasons[i].unread; i++) {
-		char more[32] = "";
-
-		if (reasons[i].nr > 1)
-			snprintf(more, sizeof(more), " and %u more", reasons[i].nr - 1);
-		csink_outside_note(outside, "%s%s (process %d%s)", reasons[i].unread,
-				   is_read_inside(reasons[i].unread) && !in_run
-					   ? "; start the program with countersink to see them"
-					   : "",
-				   reasons[i].first, more);
+	leave_once(&all);
+	for (uint32_t i = 0; i < all.nr; i++) {
+		if (all.at[i].reason)
+			note_reason(&all, i, in_run, outside);
 	}
+	free(all.at);
 }

@@ -30,6 +30,12 @@ struct csink_frame_place {
 	uint32_t location;
 };
 
+/* Where the file of a function was found, and of all that have the same names of a file and directories. */
+struct csink_script_place {
+	const struct csink_rec_code *code; /* the first one */
+	csink_str_t file;
+};
+
 /* ---- modules ---- */
 
 static csink_str_t hex_id(struct csink_profile *p, const uint8_t *id, uint32_t len)
@@ -253,7 +259,7 @@ static bool place_script(struct csink_frames *f, const struct csink_rec_code *co
  * first one that has it; where none has it, the name stays as it is. RubyGems has its functions left out of warnings by
  * the name "<internal:/path>", where Ruby's own, "<internal:kernel>", is of no file.
  */
-static csink_str_t script_file(struct csink_frames *f, const struct csink_rec_code *code)
+static csink_str_t find_script_file(struct csink_frames *f, const struct csink_rec_code *code)
 {
 	static const char internal[] = "<internal:/";
 	const char *name = code->text + strlen(code->text) + 1, *directory = name + strlen(name) + 1;
@@ -274,6 +280,36 @@ static csink_str_t script_file(struct csink_frames *f, const struct csink_rec_co
 			return csink_profile_str(f->c->p, path);
 	}
 	return csink_profile_str(f->c->p, name);
+}
+
+/* The function's file, NUL, and its directories, each ended by NUL. */
+static const char *script_names(const struct csink_rec_code *code, size_t *bytes)
+{
+	const char *names = code->text + strlen(code->text) + 1;
+
+	*bytes = (size_t)(code->text + code->nr_names - names);
+	return names;
+}
+
+static bool has_names(const struct csink_rec_code *code, const struct csink_rec_code *same)
+{
+	size_t bytes, same_bytes;
+	const char *names = script_names(code, &bytes), *same_names = script_names(same, &same_bytes);
+
+	return code->head.aux == same->head.aux && bytes == same_bytes && !memcmp(names, same_names, bytes);
+}
+
+/* Once for all functions of a file: to look for it costs a system call for each directory. 0 without memory. */
+static csink_str_t script_file(struct csink_frames *f, const struct csink_rec_code *code)
+{
+	size_t bytes;
+	const char *names = script_names(code, &bytes);
+	uint32_t at = CSINK_TABLE_INTERN(f->script_table, (uint32_t)csink_hash_bytes(names, bytes),
+					 has_names(f->scripts[id - 1].code, code),
+					 CSINK_APPEND(f->scripts, f->nr_scripts, f->cap_scripts,
+						      (struct csink_script_place){code, find_script_file(f, code)}));
+
+	return at ? f->scripts[at - 1].file : 0;
 }
 
 /* The location of a frame in registered code. 0 without memory. */
@@ -479,4 +515,6 @@ void csink_frames_close(struct csink_frames *f)
 	free(f->images);
 	free(f->locations);
 	free(f->cache);
+	free(f->scripts);
+	csink_table_free(&f->script_table);
 }

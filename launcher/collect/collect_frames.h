@@ -15,7 +15,10 @@ struct csink_frames {
 	uint32_t anon;       /* our module of code in no object, + 1 */
 	uint32_t *locations; /* by the recording's node; 0 not looked up yet */
 	struct csink_frame_place *cache;
-	uint64_t table_bytes; /* of line tables, each as often as it was read */
+	struct csink_script_place *scripts; /* files of interpreted functions, each looked for once */
+	uint32_t nr_scripts, cap_scripts;
+	struct csink_table script_table; /* index + 1, by the names in the recording */
+	uint64_t table_bytes;            /* of line tables, each as often as it was read */
 	bool has_unread_tables;
 	bool leaf_is_evaluator; /* of the latest callers: the first of them replaces the leaf */
 	int err;                /* -ENOMEM from the first failure on */
