@@ -94,7 +94,7 @@ like "$(cat err)" 'of processes that were not waited for' "an orphan that ends b
 # It ends by itself, as the end of the command's pipe is what it waits for.
 rm -f up
 mkfifo up
-countersink -o b.pb.gz -- sh -c '(exec 3>&-; read -r line <up; "$0" 20 >burned) & exec 3>up' "$TARGETS/burn" 2>err
+countersink -o b.pb.gz -- sh -c '(exec 3>&-; read -r line <up; "$0" 20 >burned) & exec 3>up; sleep 0.05' "$TARGETS/burn" 2>err
 unlike "$(cat err)" 'still runs' "a process that ends with the command does not count as running"
 covered "a process that ends with the command"
 
