@@ -74,7 +74,7 @@ PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launc
 
 # The page of history, likewise.
 HISTORY_SCRIPTS := launcher/commands/history/page/history.js
-HISTORY_PARTS := launcher/output/html/assemble $(addprefix launcher/commands/history/page/,page.html style.css) $(HISTORY_SCRIPTS)
+HISTORY_PARTS := launcher/output/html/assemble $(addprefix launcher/commands/history/page/,history_page.html history_style.css) $(HISTORY_SCRIPTS)
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
@@ -253,7 +253,7 @@ $(B)/obj/launcher/%.o: launcher/%.c $(B)/flags
 
 $(B)/page/html_head.html: $(PAGE_PARTS)
 	@mkdir -p $(@D)
-	launcher/output/html/assemble $@ $(@D)/html_tail.html $(PAGE_SCRIPTS)
+	launcher/output/html/assemble $(wordlist 2,3,$(PAGE_PARTS)) $@ $(@D)/html_tail.html $(PAGE_SCRIPTS)
 
 $(B)/obj/launcher/output/html_page.o: launcher/output/html_page.S $(B)/page/html_head.html
 	@mkdir -p $(@D)
@@ -261,7 +261,7 @@ $(B)/obj/launcher/output/html_page.o: launcher/output/html_page.S $(B)/page/html
 
 $(B)/page/history_head.html: $(HISTORY_PARTS)
 	@mkdir -p $(@D)
-	launcher/output/html/assemble $@ $(@D)/history_tail.html $(HISTORY_SCRIPTS)
+	launcher/output/html/assemble $(wordlist 2,3,$(HISTORY_PARTS)) $@ $(@D)/history_tail.html $(HISTORY_SCRIPTS)
 
 $(B)/obj/launcher/commands/history/history_page.o: launcher/commands/history/history_page.S $(B)/page/history_head.html
 	@mkdir -p $(@D)

@@ -513,4 +513,4 @@ bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF
 check-html: all $(B)/tests/targets/burn ## test the pages in Chromium, and exports with the tools that they are for
 	@scripts/install-deps export
 	@tests/browser/fetch_npm $(B)/npm
-	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm prove --timer --failures --comments tests/browser/page.t tests/browser/history.t tests/browser/tools.t
+	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm prove --timer --failures --comments tests/browser/page.t tests/browser/history_page.t tests/browser/tools.t

@@ -224,7 +224,7 @@ is $? 2 "an unknown format: status 2"
 history -o x slower.jsonl
 is "$? $(cat err)" "2 countersink: option --output: it is for --export, which is not given" "--output without --export is refused"
 
-# ---- the page; tests/browser/history.t looks at it
+# ---- the page; tests/browser/history_page.t looks at it
 history --html page.html slower.jsonl
 is $? 0 "--html: status 0"
 ok "the table is printed beside the page" cmp sorted.out out
