@@ -87,6 +87,7 @@ for command in $(countersink help | sed -n 's/^  \([a-z]\+\)  .*/\1/p'); do
 	expect "${command%?}" "$command"
 	option=$(countersink help "$command" | sed -n 's/^ *\(-., \)\?\(--[a-z-]*\).*/\2/p' | head -1)
 	# One that another option begins with is completed to both.
+	# shellcheck disable=SC2046
 	expect "$command $option" $(countersink help "$command" | sed -n 's/^ *\(-., \)\?\(--[a-z-]*\).*/\2/p' | grep -e "^$option" | sort)
 	synopsis=$(countersink help "$command" | sed -n '1s/Usage: countersink //p')
 	case $synopsis in
