@@ -92,17 +92,24 @@ static int name_object(struct collector *c, struct module *module)
 	return 0;
 }
 
-/* When a process started, ns of CLOCK_REALTIME: by its first recording, or earlier if it was attached to and lives. */
+/*
+ * When a process started, ns of CLOCK_REALTIME: by its first recording, or earlier if it was attached to. Then only the
+ * kernel has it, as long as the process lives. 0: not known.
+ */
 static uint64_t start_of(const struct collector *c, int32_t pid)
 {
 	uint64_t start = UINT64_MAX, age, ticks = (uint64_t)sysconf(_SC_CLK_TCK);
 	struct csink_task_stat stat;
+	bool is_known = false;
 
-	for (uint32_t i = 0; i < c->nr_images; i++)
-		if (c->images[i].pid == pid)
-			start = CSINK_MIN(start, c->images[i].start_realtime_ns);
+	for (uint32_t i = 0; i < c->nr_images; i++) {
+		if (c->images[i].pid != pid)
+			continue;
+		start = CSINK_MIN(start, c->images[i].start_realtime_ns);
+		is_known |= !c->images[i].is_outside;
+	}
 	if (start == UINT64_MAX || csink_task_stat_read(pid, &stat))
-		return start == UINT64_MAX ? 0 : start;
+		return is_known ? start : 0;
 	age = csink_clock_ns(CLOCK_BOOTTIME) - stat.start_ticks * (CSINK_NS_PER_S / ticks);
 	return CSINK_MIN(start, csink_clock_ns(CLOCK_REALTIME) - age);
 }

@@ -113,6 +113,18 @@ if [ "$(id -u)" = 0 ]; then
 else
 	skip "another user's map is refused" 'only root can give a file to another user'
 fi
+
+# A process that was warm long before the attach, and has ended when its map is read: only the kernel had its start.
+mkfifo go_on
+./jit 'touch -d "1 hour ago" "/tmp/perf-$PPID.map"; read -r _ <go_on' >map &
+"$COUNTERSINK" attach -F 1000 -o warm.pb.gz -p $! >out 2>err &
+attach=$!
+wait_until 30 grep -q 'attached to' err
+echo >go_on
+wait $attach
+like "$("$COUNTERSINK" report warm.pb.gz)" 'made_at_run_time$' 'a map that was written before an attach is read, though its process has ended'
+unlike "$(cat err)" 'was written before' 'the report does not call it older than the process'
+rm -f "$(cat map)"
 # ---- files that are no profile ----
 printf 'PERFILE2........' >perf.data
 printf '<!doctype html><p>' >page.html
