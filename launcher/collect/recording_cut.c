@@ -66,6 +66,7 @@ int csink_recording_cut(int fd)
 		return -errno;
 	cut.at = CSINK_ALIGN_UP((uint64_t)st.st_size, (uint64_t)PIECE_BYTES);
 	cut.bytes = CSINK_MIN((uint64_t)header.nr_blocks * CSINK_REC_BLOCK, (uint64_t)st.st_size);
+	cut.bytes = CSINK_MIN(cut.bytes, (uint64_t)CSINK_REC_MAX_BYTES); /* no more is ever read */
 	cut.time_ns = csink_monotonic_ns();
 	err = copy_data(fd, (off_t)cut.bytes, (off_t)cut.at);
 	/* The writer may have handed out more while its header was copied. */

@@ -227,8 +227,9 @@ static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len
 	collected = (struct part){fd, (off_t)cut.at, (off_t)cut.bytes};
 	if (!cut.is_continued) {
 		err = read_part(&collected, rec, why, why_len);
-		/* What no sample has yet will be in one that follows, in the process's own profile. */
-		if (!err)
+		/* What no sample has yet will be in one that follows, in the process's own profile. After an exec none
+		 * follows. */
+		if (!err && rec->header.state == CSINK_REC_LIVE)
 			rec->header.cpu_end_ns = rec->header.cpu_start_ns;
 		return err;
 	}

@@ -187,6 +187,17 @@ int main(void)
 	is_num(sum(&rec), 63 * MS, "without the cut the profile has all that the process did");
 	csink_recorded_free(&rec);
 
+	/* An image that an exec has ended: nothing will follow its last sample. */
+	memset(&r.header->cut, 0, sizeof(r.header->cut));
+	r.header->collected = 0;
+	r.header->state = CSINK_REC_EXECED;
+	record_write(&r, directory, "100.0.rec");
+	mark();
+	rec = read_it();
+	is_num(sum(&rec), 63 * MS, "an image that an exec has ended is read as it was at the mark");
+	is_num(rec.header.cpu_end_ns, 90 * MS, "with what no sample of it has");
+	csink_recorded_free(&rec);
+
 	/* A process that has ended. */
 	memset(&r.header->cut, 0, sizeof(r.header->cut));
 	r.header->collected = 0;
