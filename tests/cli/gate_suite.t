@@ -103,6 +103,18 @@ is $? 3 "--suite=lines, --vs-dir: status 3" || diag "$(cat out.tap err)"
 like "$(sed -n 2p out.tap)" '^# 1 of 1 case slower: a "b" \$\(c\);\* \(hash_of \+' "a name goes to the command as it is, without a shell"
 cd ..
 
+# ---- a figure of which more is better
+cat >rate <<-'SH'
+	#!/bin/sh
+	echo "rate $1$(($$ % 10)) requests/s more" >"$COUNTERSINK_FIGURES"
+SH
+chmod +x rate
+gate --suite=lines --list 'echo one' --threshold 10% --screen 7 --confirm 14 --vs './rate 20' -- ./rate 10
+is $? 3 "a case whose rate is lower: status 3" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^not ok 1 - one: rate regressed: -' "the lower rate is screened, confirmed and named"
+gate --suite=lines --list 'echo one' --threshold 10% --screen 7 --confirm 14 --vs './rate 10' -- ./rate 20
+unlike "$(cat out.tap)" 'rate regressed' "a higher rate is no regression"
+
 # ---- programs that answer like other harnesses: what is listed
 cat >package.test <<-'SH'
 	#!/bin/sh

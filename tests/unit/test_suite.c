@@ -1,10 +1,17 @@
 /* Suites of benchmarks: names in commands, reports of harnesses, JSON, and one rate of errors over all cases. */
+#include <errno.h>
 #include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "launcher/base/json_read.h"
 #include "launcher/gate/suite/harness.h"
+#include "tests/unit/refuse.h"
 #include "tests/unit/tap.h"
 
 static char *command[] = {(char *)"bench", (char *)"--own", NULL};
@@ -167,6 +174,85 @@ static void test_errors(void)
 	   "levels of cases: the rest get no more than the first that fails");
 }
 
+static void test_environment(void)
+{
+	struct csink_suite_job job = {0};
+	int entered;
+
+	setenv("OF_THE_GATE", "its own", 1);
+	csink_suite_put(&job.env, "OF_THE_GATE=once");
+	csink_suite_put(&job.env, "OF_THE_GATE=twice");
+	csink_suite_put(&job.env, "OF_THE_JOB=x=y");
+	entered = csink_suite_enter(&job);
+	ok(entered >= 0 && !strcmp(getenv("OF_THE_GATE"), "twice") && !strcmp(getenv("OF_THE_JOB"), "x=y"),
+	   "a job has its variables, of two of a name the last one");
+	csink_suite_leave(&job, entered);
+	ok(getenv("OF_THE_GATE") && !strcmp(getenv("OF_THE_GATE"), "its own") && !getenv("OF_THE_JOB"),
+	   "after a job, a variable has the value that it had before, or is none again");
+	csink_suite_job_free(&job);
+}
+
+/* Ends as soon as its thread's child, which waits for a signal, is killed. */
+static void *start_child(void *pipe)
+{
+	int *fds = pipe, pid = fork();
+
+	if (!pid) {
+		close(fds[0]);
+		for (;;)
+			pause();
+	}
+	close(fds[1]);
+	waitpid(pid, NULL, 0);
+	return NULL;
+}
+
+static void test_killing(void)
+{
+	int fds[2], parent = pipe(fds) ? -1 : fork();
+	struct pollfd closed = {.events = POLLIN};
+
+	if (!parent) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, start_child, fds);
+		pthread_join(thread, NULL);
+		_exit(0);
+	}
+	close(fds[1]);
+	closed.fd = fds[0];
+	/* What is started last may not be there yet: once more, until all have closed the pipe. */
+	for (int i = 0; parent > 0 && i < 600; i++) {
+		csink_suite_kill_children(parent, 0);
+		if (poll(&closed, 1, 100) > 0)
+			break;
+	}
+	ok(closed.revents & POLLHUP, "children that another thread than the first one started are killed, too");
+	kill(parent, SIGKILL);
+	waitpid(parent, NULL, 0);
+	close(fds[0]);
+}
+
+/* Linux before 5.3, and containers that refuse it. */
+static void test_without_pidfd(void)
+{
+	static struct csink_gate_runner runner;
+	struct csink_gate_series series = {.runner = &runner};
+	struct csink_suite asking = {.series = &series};
+	struct csink_suite_job job = {0};
+	struct csink_suite_answer answer = {0};
+	int err;
+
+	csink_inherited_take(&runner.inherited);
+	csink_suite_put(&job.argv, "/bin/echo");
+	csink_suite_put(&job.argv, "done");
+	err = refuse_syscall(SYS_pidfd_open, ENOSYS) ?: csink_suite_ask(&asking, &job, 5, &answer);
+	ok(!err && !answer.timed_out && !answer.status && answer.out && !strcmp(answer.out, "done\n"),
+	   "without pidfd_open the end of a command is seen");
+	csink_suite_answer_free(&answer);
+	csink_suite_job_free(&job);
+}
+
 int main(void)
 {
 	test_gbench();
@@ -175,5 +261,8 @@ int main(void)
 	test_lines();
 	test_json();
 	test_errors();
+	test_environment();
+	test_killing();
+	test_without_pidfd();
 	return done();
 }

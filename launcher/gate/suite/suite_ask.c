@@ -2,8 +2,10 @@
  * Running a command to see what it prints: lists of cases, and first runs of each. See suite.h. What it started and
  * left behind when its time is up is killed with it.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
+#include "launcher/gate/reported.h"
 #include "launcher/gate/suite/suite.h"
 #include "launcher/session/spawn.h"
 
@@ -27,20 +30,51 @@
 
 /* ---- directory and environment ---- */
 
-static void set_variables(const struct csink_suite_job *job, bool set)
-{
-	for (uint32_t i = 0; i < job->env.nr; i++) {
-		const char *equals = strchr(job->env.all[i], '=');
-		char name[256];
+/* What the variables of the job that was entered were before: "NAME=VALUE". One is entered at a time. */
+static struct csink_suite_words before_;
 
-		if (!equals || (size_t)(equals - job->env.all[i]) >= sizeof(name))
+/* Returns false if it has no name. */
+static bool name_of(const char *variable, char *name, size_t size)
+{
+	const char *equals = strchr(variable, '=');
+
+	if (!equals || equals == variable || (size_t)(equals - variable) >= size)
+		return false;
+	snprintf(name, size, "%.*s", (int)(equals - variable), variable);
+	return true;
+}
+
+static int set_variables(const struct csink_suite_job *job)
+{
+	char name[256];
+
+	for (uint32_t i = 0; i < job->env.nr; i++) {
+		const char *was;
+
+		if (!name_of(job->env.all[i], name, sizeof(name)))
 			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)(equals - job->env.all[i]), job->env.all[i]);
-		if (set)
-			setenv(name, equals + 1, 1);
-		else
+		was = getenv(name);
+		if (was)
+			csink_suite_put(&before_, "%s=%s", name, was);
+		setenv(name, strchr(job->env.all[i], '=') + 1, 1);
+	}
+	return before_.lacked_memory ? -ENOMEM : 0;
+}
+
+/* Backwards: of a variable that was set twice, the first value was its own. */
+static void restore_variables(const struct csink_suite_job *job)
+{
+	char name[256];
+
+	for (uint32_t i = 0; i < job->env.nr; i++) {
+		if (name_of(job->env.all[i], name, sizeof(name)))
 			unsetenv(name);
 	}
+	for (uint32_t i = before_.nr; i-- > 0;) {
+		if (name_of(before_.all[i], name, sizeof(name)))
+			setenv(name, strchr(before_.all[i], '=') + 1, 1);
+	}
+	csink_suite_words_free(&before_);
 }
 
 int csink_suite_enter(const struct csink_suite_job *job)
@@ -54,13 +88,16 @@ int csink_suite_enter(const struct csink_suite_job *job)
 		close(here);
 		return err;
 	}
-	set_variables(job, true);
-	return here;
+	err = set_variables(job);
+	if (!err)
+		return here;
+	csink_suite_leave(job, here);
+	return err;
 }
 
 void csink_suite_leave(const struct csink_suite_job *job, int entered)
 {
-	set_variables(job, false);
+	restore_variables(job);
 	if (fchdir(entered))
 		fprintf(stderr, "countersink: the directory that the gate was started in is gone\n");
 	close(entered);
@@ -76,15 +113,11 @@ void csink_suite_job_free(struct csink_suite_job *job)
 
 /* ---- killing ---- */
 
-/* Source: proc(5), /proc/PID/task/TID/children. */
-void csink_suite_kill_children(int pid, int except)
+static void kill_listed(const char *path, int except)
 {
-	char path[64];
 	int children[MAX_CHILDREN], nr = 0;
-	CSINK_AUTO_FCLOSE FILE *file = NULL;
+	CSINK_AUTO_FCLOSE FILE *file = fopen(path, "re");
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	file = fopen(path, "re");
 	while (file && nr < MAX_CHILDREN && fscanf(file, "%d", &children[nr]) == 1)
 		nr++;
 	for (int i = 0; i < nr; i++) {
@@ -92,6 +125,23 @@ void csink_suite_kill_children(int pid, int except)
 			continue;
 		csink_suite_kill_children(children[i], 0);
 		kill(children[i], SIGKILL);
+	}
+}
+
+/* Each thread has children of its own. Source: proc(5), /proc/PID/task/TID/children. */
+void csink_suite_kill_children(int pid, int except)
+{
+	char path[NAME_MAX + 64];
+	CSINK_AUTO_CLOSEDIR DIR *threads = NULL;
+	const struct dirent *thread;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	threads = opendir(path);
+	while (threads && (thread = readdir(threads))) {
+		if (*thread->d_name == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/children", pid, thread->d_name);
+		kill_listed(path, except);
 	}
 }
 
@@ -111,6 +161,13 @@ static bool prints_without_end(const struct asking *asking)
 	       (!fstat(asking->fds[2], &st) && st.st_size > MAX_PRINTED);
 }
 
+static bool has_ended(int pid)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) || info.si_pid == pid;
+}
+
 /* Until it ends, its time is up, or a signal ends the gate. */
 static int wait_for(struct csink_suite *suite, struct asking *asking, struct csink_suite_answer *answer)
 {
@@ -124,7 +181,7 @@ static int wait_for(struct csink_suite *suite, struct asking *asking, struct csi
 		answer->timed_out =
 			csink_monotonic_ns() - asking->start_ns > asking->limit_ns || prints_without_end(asking);
 		/* Without a pidfd (Linux 5.3), ask the kernel. */
-		if (fd < 0 && waitid(P_PID, (id_t)asking->child.pid, &(siginfo_t){0}, WEXITED | WNOWAIT | WNOHANG))
+		if (fd < 0 && has_ended(asking->child.pid))
 			break;
 		if (!signo && !answer->timed_out)
 			continue;
@@ -176,7 +233,7 @@ int csink_suite_ask(struct csink_suite *suite, const struct csink_suite_job *job
 		    struct csink_suite_answer *answer)
 {
 	struct asking asking = {.limit_ns = (uint64_t)(limit_seconds * 1e9)};
-	int err = 0;
+	int figures, err = 0;
 
 	memset(answer, 0, sizeof(*answer));
 	if (job->argv.lacked_memory || !job->argv.nr)
@@ -186,9 +243,12 @@ int csink_suite_ask(struct csink_suite *suite, const struct csink_suite_job *job
 	asking.fds[2] = memfd_create("stderr", MFD_CLOEXEC);
 	for (int i = 0; i < 3; i++)
 		err = asking.fds[i] < 0 ? -EMFILE : err;
+	/* A command that reports figures has a place for them, as in the runs that are judged. */
+	figures = csink_gate_reported_begin();
 	asking.start_ns = csink_monotonic_ns();
 	err = err ? err : start(suite, job, &asking, answer);
 	err = err ? err : wait_for(suite, &asking, answer);
+	csink_gate_reported_end(figures);
 	answer->out = take_stream(asking.fds[1], &answer->out_bytes);
 	answer->err = take_stream(asking.fds[2], &answer->err_bytes);
 	for (int i = 0; i < 3; i++) {
