@@ -59,6 +59,21 @@ line c4 >shallow/new.jsonl
 (cd shallow && "$perf_history" push new.jsonl) >out 2>&1
 is $? 0 "a shallow clone pushes, too" || diag "$(cat out)"
 
+line c5 >shallow/a=b.jsonl
+(cd shallow && "$perf_history" push a=b.jsonl) >out 2>&1
+git -C server.git cat-file blob perf-history:history.jsonl >now
+is "$? $(commits now)" "0 c1 c2 c3 c4 c5 " "a file's name may have an equals sign" || diag "$(cat out)"
+
+# ---- a history that is there and cannot be read is not replaced
+mkdir broken
+printf '#!/bin/sh\n[ "$1 $2" != "cat-file blob" ] || { echo "fatal: not fetched" >&2; exit 128; }\nexec %s "$@"\n' "$(command -v git)" >broken/git
+chmod +x broken/git
+line c6 >shallow/new.jsonl
+(cd shallow && PATH=$TMP/broken:$PATH "$perf_history" push new.jsonl) >out 2>&1
+is "$? $(cat out)" "1 perf-history: history.jsonl of perf-history cannot be read: fatal: not fetched" "a history that cannot be read: status 1, one line"
+git -C server.git cat-file blob perf-history:history.jsonl >now
+is "$(commits now)" "c1 c2 c3 c4 c5 " "and the branch is as it was"
+
 # ---- two jobs at once. The hook of the server holds each push until both have read the same tip: one must be refused.
 git -C server.git cat-file blob perf-history:history.jsonl >before
 mkdir meet
@@ -79,7 +94,7 @@ wait
 is "$(cat job1/status job2/status | tr '\n' ' ')" "0 0 " "two jobs that push at once: both succeed" || diag "$(cat job1/out job2/out)"
 git -C server.git cat-file blob perf-history:history.jsonl >now
 is "$(commits now)" "at_once1 at_once2 $(commits before)" "two jobs at once: no line is lost"
-is "$(git -C server.git rev-list --count --min-parents=2 perf-history) $(git -C server.git rev-list --count perf-history)" "0 5" \
+is "$(git -C server.git rev-list --count --min-parents=2 perf-history) $(git -C server.git rev-list --count perf-history)" "0 6" \
 	"two jobs at once: one commit each, one after the other"
 rm server.git/hooks/pre-receive
 for job in 1 2 3 4 5 6; do
