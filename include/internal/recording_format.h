@@ -153,7 +153,7 @@ struct csink_rec_header {
 	/*
 	 * What was collected of a process that goes on: a copy of the recording as it was then, which the collecting
 	 * process has put behind all that the writer maps. Set before the mark in collected. A recording that has both
-	 * is read as it was then. At its end the writer copies both; is_continued says so of its copy, which is read
+	 * is read as it was then. At its end the writer copies both and sets is_continued in its copy, which is read
 	 * without what was in the recording at the cut.
 	 */
 	struct csink_rec_cut {

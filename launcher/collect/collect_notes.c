@@ -68,7 +68,7 @@ static void take_texts(struct collector *c, const struct csink_recorded *rec)
 	if (rec->header.cut.is_continued && !rec->header.cut.bytes)
 		csink_collect_tally(c, CSINK_FACT_NOTE,
 				    "what a process did before its run's profile was made is in this one, too: the "
-				    "memory file system had no room to tell them apart");
+				    "memory file system had no room to distinguish them");
 	if (rec->is_cut)
 		csink_collect_tally(c, CSINK_FACT_WARNING,
 				    "a recording was cut short: the last samples of its process are missing");

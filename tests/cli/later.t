@@ -17,7 +17,7 @@ both() {
 	like "$(countersink report --all "$3")" ' after$' "$1: the later profile has what was done after that"
 	unlike "$(countersink report --all "$3")" ' before$' "$1: and nothing of what was done before"
 	unlike "$(countersink report --all "$3")" 'start-up' "$1: its start-up is not there twice"
-	unlike "$(countersink report --all "$3")" 'is in this one, too|damaged|cut short' "$1: it is told apart"
+	unlike "$(countersink report --all "$3")" 'is in this one, too|damaged|cut short' "$1: the earlier time is not in it, and no note is needed"
 	first=$(sum "$2") later=$(sum "$3") clock=$(cat clock)
 	ok "$1: both sums are the process's clock" awk -v a="$first" -v b="$later" -v c="$clock" \
 		'BEGIN { print a, b, c; exit !(c && (a + b) / c > 0.98 && (a + b) / c < 1.02) }'

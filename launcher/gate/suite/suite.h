@@ -64,7 +64,7 @@ struct csink_suite {
 	uint64_t start_ns;
 	struct csink_gate_series *series;
 	bool takes_iterations; /* the harness takes exact numbers of iterations; else see is_by_time */
-	char folder[512];      /* of this user alone, for the harness's report; "" none */
+	char directory[512];   /* of this user alone, for the harness's report; "" none */
 	char report[520];      /* that file's name */
 	struct csink_suite_case *cases;
 	uint32_t nr, cap;

@@ -233,7 +233,7 @@ void csink_suite_free(struct csink_suite *suite)
 	free(suite->cases);
 	if (*suite->report)
 		unlink(suite->report);
-	if (*suite->folder)
-		rmdir(suite->folder);
+	if (*suite->directory)
+		rmdir(suite->directory);
 	memset(suite, 0, sizeof(*suite));
 }
