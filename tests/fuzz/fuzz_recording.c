@@ -1,7 +1,8 @@
 /*
  * libFuzzer target: bytes as a recording, from its file to a profile and the report of it. So that mutations meet what
  * matters, the input leaves out what is long and free: it begins with the header up to its strings, and goes on with
- * the first extent; magic, version and size are put right. Sanitizers judge.
+ * the first extent; magic, version and size are put right. Some are also written twice behind one another, the second
+ * time with less in it: as a process that went on leaves it (struct csink_rec_cut). Sanitizers judge.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ static size_t expand(const uint8_t *data, size_t size, uint8_t *to)
 	header->magic = CSINK_REC_MAGIC;
 	header->version = CSINK_REC_VERSION;
 	header->header_bytes = CSINK_REC_HEADER_BYTES;
+	memset(&header->cut, 0, sizeof(header->cut));
 	return CSINK_REC_HEADER_BYTES + (rest + CSINK_REC_BLOCK - 1) / CSINK_REC_BLOCK * CSINK_REC_BLOCK;
 }
 
@@ -102,7 +104,7 @@ static void check_promises(const struct csink_recorded *rec)
 			csink_recorded_row_at(rec, rec->timelines[i]->moments[k].row);
 }
 
-static void make_profile(const uint8_t *bytes, size_t size)
+static void make_profile(const uint8_t *bytes, size_t size, const uint8_t *second, size_t nr_second)
 {
 	struct csink_report_options options;
 	struct csink_profile *profile;
@@ -111,7 +113,7 @@ static void make_profile(const uint8_t *bytes, size_t size)
 
 	snprintf(path, sizeof(path), "%s/100.0.rec", directory);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
+	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size || write(fd, second, nr_second) != (ssize_t)nr_second)
 		abort();
 	close(fd);
 	if (csink_collect(directory, NULL, &profile))
@@ -119,6 +121,26 @@ static void make_profile(const uint8_t *bytes, size_t size)
 	csink_report_options_init(&options, nowhere);
 	csink_report_print(nowhere, profile, &options);
 	csink_profile_free(profile);
+}
+
+/* As it was before, behind itself, and a little changed; where that lies is taken from a word of the header. */
+static void make_later_profile(const uint8_t *data, size_t size)
+{
+	static uint8_t bytes[MAX_BLOCKS * CSINK_REC_BLOCK], second[MAX_BLOCKS * CSINK_REC_BLOCK];
+	struct csink_rec_header *header = (struct csink_rec_header *)bytes;
+	size_t length, nr_second, from;
+
+	length = expand(data, size, bytes);
+	/* The same header, with a part of what follows it: later entries are missing. */
+	from = header->seq & 4 && size > HEAD_BYTES ? size - (size - HEAD_BYTES) / 2 : size;
+	nr_second = expand(data, from, second);
+	header->cut.at = header->seq & 8 ? header->seq >> 8 : length;
+	header->cut.bytes = header->seq & 16 ? header->seq >> 6 & ~7U : nr_second;
+	header->cut.is_continued = header->seq & 1;
+	header->collected = header->seq & 2 ? CSINK_REC_COLLECTED : 0;
+	if (header->seq & 32)
+		second[CSINK_REC_HEADER_BYTES + (header->seq >> 6) % (nr_second - CSINK_REC_HEADER_BYTES + 1)] ^= 1;
+	make_profile(bytes, length, second, nr_second);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -135,6 +157,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_promises(&rec);
 		csink_recorded_free(&rec);
 	}
-	make_profile(bytes, length);
+	make_profile(bytes, length, NULL, 0);
+	if (((const struct csink_rec_header *)bytes)->seq & 3)
+		make_later_profile(data, size);
 	return 0;
 }

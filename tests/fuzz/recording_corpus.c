@@ -57,6 +57,11 @@ static void add_moments(struct record *r, const struct csink_rec_row *row)
 
 int main(int argc, char **argv)
 {
+	/* Of processes that went on: what fuzz_recording.c makes of the number. */
+	static const struct {
+		const char *name;
+		uint32_t seq;
+	} later[] = {{"later", 1}, {"later-changed", 1 | 4 | 32 | 300 << 6}, {"cut", 2}};
 	struct record r;
 
 	if (argc != 2)
@@ -86,5 +91,12 @@ int main(int argc, char **argv)
 	record_spawn(&r, CSINK_SPAWN_STATIC, "/fuzz/static");
 	add_rows(&r, 1);
 	save(&r, "texts");
+	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+		r = record_new(4);
+		r.header->seq = later[i].seq;
+		record_spawn(&r, CSINK_SPAWN_STATIC, "/fuzz/static");
+		add_moments(&r, add_rows(&r, 3));
+		save(&r, later[i].name);
+	}
 	return 0;
 }
