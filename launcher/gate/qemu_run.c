@@ -62,6 +62,9 @@ static int read_script(struct start *start, char *line, const char *script)
 	if (start->nr_before + 2 > CSINK_ARRAY_SIZE(start->before))
 		return -ELOOP;
 	interpreter[strcspn(interpreter, "\n")] = '\0';
+	/* Linux leaves out blanks at the end. */
+	for (size_t len = strlen(interpreter); len && strchr(" \t", interpreter[len - 1]); len--)
+		interpreter[len - 1] = '\0';
 	argument = interpreter + strcspn(interpreter, " \t");
 	if (*argument)
 		*argument++ = '\0';

@@ -26,7 +26,7 @@
 #include "preload/qemu/plugin_api.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define CHUNK (1U << 20) /* of a file, that is allocated at once: a full file system is found here, not by a SIGBUS */
+#define CHUNK (1U << 16) /* of a file, that is allocated at once: a full file system is found here, not by a SIGBUS */
 
 EXPORT int qemu_plugin_version = 1;
 

@@ -74,6 +74,10 @@ gate --deterministic=qemu --self-check -- ./parts.sh
 is $? 0 "qemu-user, a script with an argument for its interpreter: it runs"
 like "$(cat out.tap)" '^# note: NOT counted: 3 programs that the command executes \(echo, true \(2\)\)' \
 	"programs that are not counted are named, with their numbers; one that could not be executed is not"
+printf '#! /bin/sh -e \t\n:\n' >blanks.sh
+chmod +x blanks.sh
+gate --deterministic=qemu --self-check -- ./blanks.sh
+is $? 0 "qemu-user, a script whose first line ends with blanks: it runs" || diag "$(cat out.tap err)"
 gate --deterministic --json out.json --self-check -- ./parts.sh
 is $? 0 "auto, the same script: it runs"
 like "$(cat out.tap)" '^# event: instructions, counted by valgrind.s callgrind' "auto gives a command with children to callgrind"
