@@ -145,6 +145,9 @@ static int take_figure(struct csink_history *h, uint32_t of_case, bool is_functi
 				   is_series(&h->series[id - 1], of_case, is_function, figure->key),
 				   add_series(h, of_case, is_function, figure->key, unit));
 	s = found ? &h->series[found - 1] : NULL;
+	/* A name that a line has twice: the first one. Functions are in the order of their shares. */
+	if (s && s->nr_points && s->points[s->nr_points - 1].line == h->nr_lines)
+		return 0;
 	if (!s || CSINK_GROW(s->points, s->nr_points, s->cap_points))
 		return -ENOMEM;
 	point.line = h->nr_lines;

@@ -100,6 +100,16 @@ history torn.jsonl
 is $? 0 "the line after a torn one is read"
 like "$(cat out)" '^1 damaged line was skipped: line 1$' "a torn line is counted and named"
 
+cat >alike.py <<'PY'
+first = lambda n: 0 if n == 0 else first(n - 1) + 1
+second = lambda n: 0 if n == 0 else second(n - 1) + 2
+for _ in range(500):
+    first(800)
+    second(800)
+PY
+gate -q --runs 2 --warmup 0 --history alike.jsonl --anchor v1 --commit abc --vs 'python3 alike.py' -- python3 alike.py other
+is "$(grep -o '"<lambda> at alike.py":\[' alike.jsonl | wc -l)" 1 "functions of one name in a file have one member" || diag "$(cat alike.jsonl)"
+
 # ---- two jobs at once: no line is lost or mixed
 for job in 1 2 3 4; do
 	(for _ in 1 2 3; do few --history both.jsonl --anchor v1 --commit "job$job" 2>/dev/null; done) &
@@ -250,6 +260,11 @@ like "$(cat out)" '^6 damaged lines were skipped: line 31, 32, 33, 35, 36, 37$' 
 like "$(cat out)" '^1 line was skipped: a later version of countersink wrote them$' "lines of a later version are counted"
 like "$(cat out)" '^60 lines from' "all other lines are read"
 like "$(cat out)" '^1\. '"$line" "damaged lines change no result"
+for i in 1 2 3; do
+	printf '{"v":1,"commit":"%s","anchor":"a","cases":{"c":{"figures":{"cpu":[1,1,1,1]},"functions":{"f":[1.25,1,2,0.5],"f":[3,1,4,0.1]}}}}\n' $i
+done >twice.jsonl
+history -f csv twice.jsonl
+is "$(grep -c ',f,1.25,' out):$(grep -c ',f,3,' out)" "3:0" "of a name that a line has twice, the first one is read"
 name=$(printf 'x%.0s' $(seq 1 4096))
 printf '{"v":1,"commit":"%s","anchor":"a","cases":{"%s":{"figures":{"cpu":[1.5,1,2,3,"%s"]},"functions":{"%s":[1,1,1,1]}}}}\n' \
 	"$name" "$name" "$name" "$name" >long.jsonl

@@ -107,6 +107,24 @@ static void put_figures(FILE *out, const struct csink_gate_result *r)
 	}
 }
 
+/* Whether a function that was put before has this name: without their lines, methods of one name in a file are alike.
+ */
+static bool is_known(const struct csink_gate_result *r, uint32_t index, const char *name)
+{
+	char other[1024];
+
+	for (uint32_t i = r->verdicts->nr_metric_rows; i < index; i++) {
+		const struct csink_gate_row *row = &r->verdicts->rows[i];
+
+		if (!has_ratio(row) || row->function < 0)
+			continue;
+		function_name(r, row, other, sizeof(other));
+		if (!strcmp(name, other))
+			return true;
+	}
+	return false;
+}
+
 static void put_functions(FILE *out, const struct csink_gate_result *r)
 {
 	const char *before = "},\"functions\":{";
@@ -119,6 +137,8 @@ static void put_functions(FILE *out, const struct csink_gate_result *r)
 		if (!has_ratio(row) || row->function < 0)
 			continue;
 		function_name(r, row, name, sizeof(name));
+		if (is_known(r, i, name))
+			continue;
 		put_text(out, before, name);
 		put_row(out, row, row->shares[CSINK_GATE_NEW]);
 		putc(']', out);
