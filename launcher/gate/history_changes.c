@@ -147,7 +147,7 @@ static int put_together(const struct csink_history *h, const struct csink_histor
 		.before = points[shift->first - 2].line,
 		.after = points[shift->first + 1].line,
 		.found = found,
-		.is_slower = shift->ratio > 1,
+		.is_slower = csink_history_is_worse(s, shift->ratio),
 	};
 	return add_shift(&out->all[out->nr - 1], shift, found);
 }

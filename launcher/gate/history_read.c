@@ -33,18 +33,26 @@ static void free_line(struct csink_history_line *line)
 
 /* ---- checking a line before any of it is taken ---- */
 
-/* "NAME":[ratio, low, high, last, unit]. What comes behind is of later versions. Returns whether it has a ratio. */
-static bool read_figure(const struct csink_json_value *figure, struct csink_history_point *point, const char **unit)
+struct kind {
+	const char *unit;
+	bool more_is_better;
+};
+
+/* "NAME":[ratio, low, high, last, unit, "more"]. What comes behind is of later versions. Returns whether it has a
+ * ratio. */
+static bool read_figure(const struct csink_json_value *figure, struct csink_history_point *point, struct kind *kind)
 {
 	double values[4] = {NAN, NAN, NAN, NAN};
 	uint32_t i = 0;
 
-	*unit = NULL;
+	*kind = (struct kind){0};
 	for (const struct csink_json_value *one = figure->first; one; one = one->next, i++) {
 		if (i < CSINK_ARRAY_SIZE(values) && one->kind == CSINK_JSON_NUMBER && isfinite(one->number))
 			values[i] = one->number;
 		else if (i == CSINK_ARRAY_SIZE(values))
-			*unit = one->text;
+			kind->unit = one->text;
+		else if (i == CSINK_ARRAY_SIZE(values) + 1)
+			kind->more_is_better = one->text && !strcmp(one->text, "more");
 	}
 	*point = (struct csink_history_point){0, values[0], values[1], values[2], values[3]};
 	return figure->kind == CSINK_JSON_ARRAY && values[0] > 0;
@@ -54,13 +62,13 @@ static bool read_figure(const struct csink_json_value *figure, struct csink_hist
 static int count_figures(const struct csink_json_value *figures)
 {
 	struct csink_history_point point;
-	const char *unit;
+	struct kind kind;
 	int nr = 0;
 
 	if (figures && figures->kind != CSINK_JSON_OBJECT)
 		return -EBADMSG;
 	for (const struct csink_json_value *one = figures ? figures->first : NULL; one; one = one->next, nr++) {
-		if (!read_figure(one, &point, &unit))
+		if (!read_figure(one, &point, &kind))
 			return -EBADMSG;
 	}
 	return nr;
@@ -137,19 +145,21 @@ static int take_figure(struct csink_history *h, uint32_t of_case, bool is_functi
 	uint64_t hash = csink_hash_pair(csink_hash_bytes(figure->key, strlen(figure->key)), of_case);
 	struct csink_history_point point;
 	struct csink_history_series *s;
-	const char *unit;
+	struct kind kind;
 	uint32_t found;
 
-	read_figure(figure, &point, &unit);
+	read_figure(figure, &point, &kind);
 	found = CSINK_TABLE_INTERN(h->known_series, (uint32_t)hash,
 				   is_series(&h->series[id - 1], of_case, is_function, figure->key),
-				   add_series(h, of_case, is_function, figure->key, unit));
+				   add_series(h, of_case, is_function, figure->key, kind.unit));
 	s = found ? &h->series[found - 1] : NULL;
 	/* A name that a line has twice: the first one. Functions are in the order of their shares. */
 	if (s && s->nr_points && s->points[s->nr_points - 1].line == h->nr_lines)
 		return 0;
 	if (!s || CSINK_GROW(s->points, s->nr_points, s->cap_points))
 		return -ENOMEM;
+	/* As the last line has it. */
+	s->more_is_better = kind.more_is_better;
 	point.line = h->nr_lines;
 	s->points[s->nr_points++] = point;
 	return 0;
@@ -362,6 +372,11 @@ void csink_history_free(struct csink_history *h)
 	csink_table_free(&h->known_cases);
 	csink_table_free(&h->known_series);
 	*h = (struct csink_history){0};
+}
+
+bool csink_history_is_worse(const struct csink_history_series *s, double ratio)
+{
+	return s->more_is_better ? ratio < 1 : ratio > 1;
 }
 
 bool csink_history_is_main(const struct csink_history_series *s)

@@ -34,6 +34,7 @@ struct csink_history_series {
 	bool is_function;
 	char *name; /* "cpu"; "crc32_of in bench" */
 	char *unit; /* of a figure: a pprof unit; NULL: none, or unknown */
+	bool more_is_better;
 	struct csink_history_point *points;
 	uint32_t nr_points, cap_points;
 };
@@ -65,6 +66,9 @@ int csink_history_read(const char *path, struct csink_history *history, char *wh
 int csink_history_read_stream(FILE *file, struct csink_history *history);
 
 void csink_history_free(struct csink_history *history);
+
+/** Is a ratio of it that of something that got slower, or worse? */
+bool csink_history_is_worse(const struct csink_history_series *series, double ratio);
 
 /** Is it the figure of a case that stands for all of its time: CPU time, or counted instructions? */
 bool csink_history_is_main(const struct csink_history_series *series);

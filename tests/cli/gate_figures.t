@@ -38,6 +38,11 @@ unlike "$(cat out.tap)" '^not ok [0-9]+ - (throughput|allocated)' "neither fails
 gate --vs './report "throughput 100@ requests/s more"' -- ./report 'throughput 100@ requests/s more' ''
 like "$(cat out.tap)" '^ok [0-9]+ - throughput unchanged: ' "the same throughput is unchanged"
 
+gate --history rate.jsonl --anchor v1 --commit abc --vs './report "throughput 100@ requests/s more" "latency 1@ s"' -- \
+	./report 'throughput 200@ requests/s more' 'latency 1@ s'
+like "$(cat rate.jsonl)" '"throughput":\[[0-9.,]+,"requests/s","more"\]' "a history has what is better"
+like "$(cat rate.jsonl)" '"latency":\[[0-9.,]+,"s"\]' "of other figures it has nothing of that"
+
 # ---- what cannot be judged is no zero
 gate --vs './report "zero 0 s more"' -- ./report 'zero 5 s more' 'throughput many' 'a/b 3' 'cpu 7' 'x 1 s best' 'y -3' 'z 1 a-very-long-unit-name'
 unlike "$(cat out.tap)" '^(not )?ok [0-9]+ - (zero|throughput|a/b|x|y|z) ' "what is not judged has no point"

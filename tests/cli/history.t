@@ -194,6 +194,31 @@ sed '41,$s/"anchor": "v1"/"anchor": "v2"/' slower.jsonl >anchors.jsonl
 history anchors.jsonl
 like "$(cat out)" '^no change points$' "where the anchor changes, a history begins anew"
 
+# ---- a figure of which more is better: what is a regression of others is none, and the other way round
+for name in slower faster; do
+	python3 - <<PY >rate.jsonl
+import json
+for line in map(json.loads, open("$name.jsonl")):
+    for case in line["cases"].values():
+        case["figures"], case["functions"] = {"rate": case["figures"]["wall"][:4] + ["requests/s", "more"]}, {}
+    print(json.dumps(line))
+PY
+	statuses=
+	for n in $(seq 38 50); do
+		head -n "$n" rate.jsonl >until.jsonl
+		history --all until.jsonl
+		statuses="$statuses$?"
+	done
+	case $name in
+	slower) is "$statuses" 0000000000000 "a higher rate: status 0" ;;
+	faster) like "$statuses" '^0{2,10}30*$' "a lower rate: status 3 once" ;;
+	esac
+done
+history --all -f perfherder rate.jsonl
+like "$(tr -d '\n ' <out)" '"name":"rate","value":[0-9.]+,"unit":"ratio","lowerIsBetter":false' "Perfherder is given what is better"
+history --all -f github rate.jsonl
+unlike "$(cat out)" rate "a format for which less is better leaves it out"
+
 # ---- exports
 for format in bmf github perfherder csv; do
 	history --export=$format slower.jsonl

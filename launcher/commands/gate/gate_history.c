@@ -102,7 +102,7 @@ static void put_figures(FILE *out, const struct csink_gate_result *r)
 		put_text(out, before, r->data->metrics[row->metric].name);
 		put_row(out, row, row->means[CSINK_GATE_NEW]);
 		put_text(out, ",", csink_gate_row_unit(r, row));
-		putc(']', out);
+		fputs(r->data->metrics[row->metric].more_is_better ? ",\"more\"]" : "]", out);
 		before = ",";
 	}
 }

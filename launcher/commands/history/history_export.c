@@ -60,7 +60,7 @@ static void write_bmf(FILE *out, const struct csink_history_view *view)
 	csink_json_close(&json, '}');
 }
 
-/* customSmallerIsBetter: [{name, value, unit, range, extra}] */
+/* customSmallerIsBetter: [{name, value, unit, range, extra}]. What is better the other way round has no place there. */
 static void write_github(FILE *out, const struct csink_history_view *view)
 {
 	const struct csink_history *h = view->history;
@@ -73,6 +73,8 @@ static void write_github(FILE *out, const struct csink_history_view *view)
 		{
 			const struct csink_history_point *last = last_of(s);
 
+			if (s->more_is_better)
+				continue;
 			csink_json_open(&json, NULL, '{');
 			snprintf(name, sizeof(name), "%s: %s", h->cases[c].name, s->name);
 			csink_json_text(&json, "name", name);
@@ -112,7 +114,7 @@ static void write_perfherder(FILE *out, const struct csink_history_view *view)
 			csink_json_text(&json, "name", s->name);
 			csink_json_real(&json, "value", last_of(s)->ratio);
 			csink_json_text(&json, "unit", "ratio");
-			csink_json_bool(&json, "lowerIsBetter", true);
+			csink_json_bool(&json, "lowerIsBetter", !s->more_is_better);
 			csink_json_close(&json, '}');
 		}
 		csink_json_close(&json, ']');

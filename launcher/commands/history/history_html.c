@@ -57,6 +57,7 @@ static void put_series(FILE *out, const struct csink_history_series *s)
 	put_text(out, "{\"name\":", s->name);
 	fprintf(out, ",\"function\":%d", s->is_function);
 	put_text(out, ",\"unit\":", s->unit);
+	fprintf(out, ",\"more\":%d", s->more_is_better);
 	for (uint32_t i = 0; i < s->nr_points; i++) {
 		fprintf(out, i ? ",[%u" : ",\"points\":[[%u", s->points[i].line);
 		put_real(out, ",", s->points[i].ratio);

@@ -22,6 +22,8 @@ function draw(tag, attributes, ...children) {
 	return element;
 }
 
+const isWorse = (series, ratio) => series.more ? ratio < 1 : ratio > 1;
+
 function percent(ratio) {
 	if (ratio === null)
 		return '?';
@@ -69,7 +71,7 @@ function chart(series, index) {
 			if (change.case !== state.case || of !== index)
 				continue;
 			const line = x(points[at][0]);
-			svg.append(draw('line', {class: `change ${ratio > 1 ? 'slower' : 'faster'}`, 'data-change': nr, x1: line, x2: line, y1: TOP, y2: HEIGHT - BOTTOM}));
+			svg.append(draw('line', {class: `change ${isWorse(series, ratio) ? 'slower' : 'faster'}`, 'data-change': nr, x1: line, x2: line, y1: TOP, y2: HEIGHT - BOTTOM}));
 			svg.append(draw('text', {x: line + (line > WIDTH - 90 ? -4 : 4), y: TOP + 8, 'text-anchor': line > WIDTH - 90 ? 'end' : 'start'},
 				`${nr + 1}: ${percent(ratio)}`));
 		}
@@ -125,7 +127,7 @@ function chooseChange(nr) {
 function changeItem(change, nr) {
 	const {series} = data.cases[change.case], line = data.lines[change.line];
 	const button = make('button', '', `${line.short} ${day(line)}, found ${change.later} ${change.later === 1 ? 'line' : 'lines'} later: `,
-		...change.shifts.map(([of, ratio], i) => make('span', ratio > 1 ? 'slower' : 'faster', `${i ? ', ' : ''}${series[of].name} ${percent(ratio)}`)));
+		...change.shifts.map(([of, ratio], i) => make('span', isWorse(series[of], ratio) ? 'slower' : 'faster', `${i ? ', ' : ''}${series[of].name} ${percent(ratio)}`)));
 	const item = make('li', '', button, make('code', '', change.confirm));
 
 	button.type = 'button';
