@@ -452,10 +452,16 @@ static void after_fork(void)
 static void in_child(void)
 {
 	/* Without a mapping of its own it counts in its parent's, where additions of both get lost. */
-	if (!open_counts() || counts_lost_)
+	bool is_counted = open_counts() && !counts_lost_;
+
+	if (is_counted && !ensure_counts(head()->nr_blocks * (uint64_t)sizeof(*counts_))) {
+		/* A count in a file that cannot be allocated would end the process by a SIGBUS. */
+		counts_lost_ = true;
+		map(-1, counts_, CSINK_SIM_COUNTS_BYTES);
+		is_counted = false;
+	}
+	if (!is_counted)
 		__atomic_fetch_add(&head()->nr_lost_processes, 1, __ATOMIC_RELAXED);
-	else
-		ensure_counts(head()->nr_blocks * (uint64_t)sizeof(*counts_));
 	pthread_mutex_unlock(&lock_);
 }
 
