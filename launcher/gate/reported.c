@@ -62,6 +62,8 @@ static const char *take_line(struct csink_gate_series *series, struct csink_gate
 		return "its unit is longer than 15 bytes";
 	if (better && strcmp(better, "more") && strcmp(better, "less"))
 		return "what is better is neither more nor less";
+	if (better && !strcmp(better, "more") && number == 0)
+		return "0 of what is better when it is more has no ratio";
 	index = csink_gate_metric_find(series->data, name, name, unit ?: "count");
 	if (index < 0)
 		return "there are too many figures";

@@ -46,7 +46,7 @@ like "$(cat rate.jsonl)" '"latency":\[[0-9.,]+,"s"\]' "of other figures it has n
 # ---- what cannot be judged is no zero
 gate --vs './report "zero 0 s more"' -- ./report 'zero 5 s more' 'throughput many' 'a/b 3' 'cpu 7' 'x 1 s best' 'y -3' 'z 1 a-very-long-unit-name'
 unlike "$(cat out.tap)" '^(not )?ok [0-9]+ - (zero|throughput|a/b|x|y|z) ' "what is not judged has no point"
-for note in "its value is no number from 0 up: 'throughput many'" "its name is none: 'a/b 3'" "a figure that is measured has this name: 'cpu 7'" \
+for note in "0 of what is better when it is more has no ratio: 'zero 0 s more'" "its value is no number from 0 up: 'throughput many'" "its name is none: 'a/b 3'" "a figure that is measured has this name: 'cpu 7'" \
 	"what is better is neither more nor less: 'x 1 s best'" "its value is no number from 0 up: 'y -3'" "its unit is longer than 15 bytes: 'z 1 a-very"; do
 	like "$(cat out.tap)" "^# note: a figure that the command reported is not judged: $note" "a note: $note"
 done
