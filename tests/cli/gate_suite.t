@@ -130,7 +130,8 @@ cat >ctest <<-'SH'
 	{"tests": [{"name": "a[1]", "command": ["/bin/echo", "x y"], "properties":
 	  [{"name": "ENVIRONMENT", "value": ["MADE=1 2"]}, {"name": "WORKING_DIRECTORY", "value": "/"}]},
 	 {"name": "set", "command": ["/usr/bin/touch", "was_set"], "properties": [{"name": "FIXTURES_SETUP", "value": ["f"]}]},
-	 {"name": "unbuilt", "properties": []}]}
+	 {"name": "unbuilt", "properties": []}, {"name": "none", "command": [], "properties": []},
+	 {"name": "a[1]", "command": ["/bin/echo", "z"], "properties": []}]}
 	JSON
 SH
 cat >pytest <<-'SH'

@@ -67,18 +67,24 @@ static int set_up(struct csink_suite *suite, const struct csink_json_value *test
 static int add_test(struct csink_suite *suite, int side, const struct csink_json_value *test)
 {
 	const struct csink_json_value *disabled = property(test, "DISABLED");
+	const struct csink_json_value *command = csink_json_get(test, "command");
 	const char *name = csink_json_get_text(test, "name");
 	struct csink_suite_case *c;
 
 	if (!name || property(test, "FIXTURES_CLEANUP") || (disabled && disabled->kind == CSINK_JSON_TRUE))
 		return 0;
-	if (!csink_json_get(test, "command")) {
+	if (!command || !command->first || !command->first->text) {
 		csink_gate_note(suite->series, "tests without a command, whose programs are not built, are left out");
 		return 0;
 	}
 	if (property(test, "FIXTURES_SETUP"))
 		return set_up(suite, test, name);
 	c = csink_suite_case_add(suite, side, name, strlen(name));
+	if (c && c->given[side].argv.nr) {
+		csink_gate_note(suite->series,
+				"of tests that have one name, in several directories, the first is judged");
+		return 0;
+	}
 	return c ? read_job(test, &c->given[side]) : -ENOMEM;
 }
 
