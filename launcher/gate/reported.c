@@ -55,13 +55,13 @@ static const char *take_line(struct csink_gate_series *series, struct csink_gate
 	int index;
 
 	if (!name || !is_name(name))
-		return "its name is none";
+		return "its name is not of 1 to 39 letters, digits, _, - or .";
 	if (!value || end == value || *end || !isfinite(number) || number < 0)
 		return "its value is no number from 0 up";
 	if (unit && strlen(unit) >= sizeof(metric->unit))
 		return "its unit is longer than 15 bytes";
 	if (better && strcmp(better, "more") && strcmp(better, "less"))
-		return "what is better is neither more nor less";
+		return "its fourth word is neither more nor less";
 	if (better && !strcmp(better, "more") && number == 0)
 		return "0 of what is better when it is more has no ratio";
 	index = csink_gate_metric_find(series->data, name, name, unit ?: "count");

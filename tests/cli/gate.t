@@ -49,7 +49,7 @@ assert gate["where"]["functions"][0]["function"] == "beta" and gate["where"]["fu
 assert row["file"].endswith("gate_work.c") and row["line"] > 0, row
 PY
 is $? 0 "JSON has the same verdict" || diag "$(cat json.out)"
-is "$(head -n 1 out.verdict)" regressed "the file of the verdict begins with it"
+is "$(head -n 1 out.verdict)" regressed "the first line of the verdict file is the verdict"
 like "$(sed -n '2,$p' out.verdict)" '^\{"verdict":"regressed","status":3,"headline":".*beta in gate_work \+.*"\}$' \
 	"the second line of the verdict is an object with the headline"
 like "$(cat out.md)" '\| &#10060; regressed \| beta in gate\\_work \| \+' "Markdown has the same verdict"

@@ -47,7 +47,7 @@ for command in "$WORK alpha 5 beta 5" "gzip -c numbers" "sort -rn numbers"; do
 done
 gate --deterministic=qemu -T 0.01% --self-check -- gzip -c numbers
 is $? 0 "gzip against itself at a threshold of 0.01 %: no regression"
-is "$(grep -c '^not ok' out.tap)" 0 "no function of it differs"
+is "$(grep -c '^not ok' out.tap)" 0 "no function of gzip differs"
 
 # ---- system calls
 cat >calls.sh <<'END'
@@ -59,7 +59,7 @@ is $? 3 "more system calls: status 3"
 like "$(cat out.tap)" '^not ok 2 - system calls regressed: \+1[5-9]\.[0-9] %' "system calls are judged, beside instructions"
 gate --deterministic=qemu --self-check -- sh -c 'n=$(($$ % 64 + 8 * ($(date +%N | sed "s/^0*//") % 50))); while [ $n -gt 0 ]; do n=$((n - 1)); echo x >/dev/null; done'
 is "$(grep -c '^ok .*system calls' out.tap):$(grep -c 'note: system calls are not judged: equal runs differ' out.tap)" "0:1" \
-	"they are not judged where equal runs differ"
+	"system calls are not judged where their number differs between equal runs"
 
 # ---- what is not counted
 cat >parts.sh <<'END'
@@ -83,7 +83,7 @@ is $? 0 "auto, the same script: it runs"
 like "$(cat out.tap)" '^# event: instructions, counted by valgrind.s callgrind' "auto gives a command with children to callgrind"
 like "$(cat out.tap)" "callgrind was chosen, since .*it executes other programs \\(echo, true \\(2\\)\\), which qemu-user does not count" \
 	"the reason is reported"
-unlike "$(cat out.tap)" 'NOT counted' "then nothing is left out"
+unlike "$(cat out.tap)" 'NOT counted' "callgrind counts the command's children, too"
 
 # A child that executes nothing is counted. Where the shell's variables lie makes a tenth; a child that is not counted all.
 busy='n=0; while [ $n -lt 20000 ]; do n=$((n + 1)); done'
@@ -96,7 +96,7 @@ ok "those of a child that is killed, too ($killed, without a child $alone)" near
 # ---- statuses and signals
 gate --deterministic=qemu --self-check -- "$WORK" fail 7
 is $? 1 "a command that fails: no verdict"
-like "$(cat err)" 'a run under qemu-user failed: status 7; its standard error: gate_work: asked to fail' "its status and its standard error are reported"
+like "$(cat err)" 'a run under qemu-user failed: status 7; its standard error: gate_work: asked to fail' "the status and the standard error of the run are reported"
 gate --deterministic=qemu --self-check -- sh -c 'kill -TERM $$'
 like "$(cat err)" 'a run under qemu-user failed: signal 15' "the signal that ended it is reported"
 
@@ -112,7 +112,7 @@ mkdir only && printf '#!/bin/sh\nPATH=%s exec valgrind "$@"\n' "$PATH" >only/val
 PATH=$TMP/only gate --deterministic --self-check -- "$WORK" alpha 1
 like "$(cat out.tap)" "callgrind was chosen, since .*there is no $QEMU here" "auto without qemu-user: callgrind, with the reason"
 PATH=/nowhere gate --deterministic --self-check -- "$WORK" alpha 1
-is $? 2 "auto without any: status 2"
+is $? 2 "auto without any of the tools: status 2"
 like "$(cat err)" "option --deterministic: .*there is no $QEMU here.*there is no valgrind here" "what is missing is reported"
 PATH=/nowhere gate --deterministic=qemu --self-check -- "$WORK" alpha 1
 is "$?:$(cat err)" "2:countersink: option --deterministic: there is no $QEMU here (Debian's package: qemu-user)" "qemu without qemu-user is refused"
@@ -125,7 +125,7 @@ bare/bin/countersink gate --deterministic=qemu --self-check -- "$WORK" alpha 1 >
 is $? 1 "a plugin that cannot be loaded: no verdict"
 bare/bin/countersink gate --deterministic --self-check -- "$WORK" alpha 1 >out.tap 2>err
 is $? 0 "auto then counts by callgrind"
-like "$(cat out.tap)" 'callgrind was chosen, since .*under qemu-user it fails' "with the reason"
+like "$(cat out.tap)" 'callgrind was chosen, since .*under qemu-user it fails' "callgrind was chosen, with the reason"
 
 # ---- baselines
 gate --deterministic=qemu -b qemu.pb.gz --update-baseline -- "$WORK" alpha 2 beta 40
@@ -137,7 +137,7 @@ like "$(cat err)" "another kind of measurement: 'simulated by qemu-user', not 's
 gate --deterministic=callgrind -b callgrind.pb.gz --update-baseline -- "$WORK" alpha 2 beta 40
 gate --deterministic -T 1% -b callgrind.pb.gz -- "$WORK" alpha 2 beta 40
 is $? 0 "auto takes the tool of the baseline"
-like "$(cat out.tap)" '^# event: instructions, counted by valgrind' "which is reported"
+like "$(cat out.tap)" '^# event: instructions, counted by valgrind' "the tool that counted is reported"
 
 # ---- a function that is split in two is no regression
 CC=${CC:-gcc}
@@ -158,7 +158,7 @@ END
 	is $? 0 "a function of which half moved to a new one: no regression"
 	like "$(cat out.tap)" 'cost.* moved' "a note names where cost moved"
 	gate --deterministic=callgrind -T 1% --vs ./whole -- ./halves
-	is $? 0 "callgrind: neither"
+	is $? 0 "callgrind: no regression either"
 	cat >threads.c <<'END'
 #include <pthread.h>
 static volatile unsigned sink;

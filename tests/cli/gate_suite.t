@@ -32,10 +32,10 @@ like "$(cat out.tap)" '^not ok 2 - BM_Both<int, char>/a b\[0\]\{1\}: hash_of in 
 like "$(cat out.tap)" '^ok 3 - BM_Sum/1: ' "a case that did not change passes"
 like "$(cat out.tap)" '^ok 4 - BM_Sum/10: ' "a name that begins like another one is a case of its own"
 like "$(cat out.tap)" '^not ok 5 - XM_Crash: error: the new side: signal 11 \(Segmentation fault\)' "a crash is an error of its case"
-like "$(cat out.tap)" '^not ok 6 - XM_Hang: error: the new side: it did not end within [0-9]+ s, and was killed' "so is a case that does not end"
-like "$(cat out.tap)" '^not ok 7 - XM_Garbage: error: the old side: its report \(--benchmark_out\) is no JSON' "so is a report that is garbage"
-like "$(cat out.tap)" '^not ok 8 - XM_Nothing: error: the old side ran no case of that name, and ended with status 0' "so is status 0 without a run"
-like "$(cat out.tap)" '^not ok 9 - XM_Fails: error: the old side: the benchmark reports an error: it broke' "so is an error that the harness reports"
+like "$(cat out.tap)" '^not ok 6 - XM_Hang: error: the new side: it did not end within [0-9]+ s, and was killed' "a case that does not end is an error of that case"
+like "$(cat out.tap)" '^not ok 7 - XM_Garbage: error: the old side: its report \(--benchmark_out\) is no JSON' "a report that is no JSON is an error of its case"
+like "$(cat out.tap)" '^not ok 8 - XM_Nothing: error: the old side ran no case of that name, and ended with status 0' "status 0 without a run is an error of its case"
+like "$(cat out.tap)" '^not ok 9 - XM_Fails: error: the old side: the benchmark reports an error: it broke' "an error that the harness reports is an error of its case"
 like "$(cat out.tap)" '^# note: only the old side has 1 case, which is not judged: OLD_Alone$' "a case of the old side alone is named"
 like "$(cat out.tap)" '^# note: only the new side has 1 case, which is not judged: NEW_Alone$' "a case of the new side alone is named"
 is "$(tail -n 1 out.tap)" 1..9 "the TAP plan comes last"
@@ -53,8 +53,8 @@ assert [row for row in slow["rows"] if row.get("function") == "hash_of"][0]["low
 assert by_name["XM_Crash"]["verdict"] == "error" and "signal 11" in by_name["XM_Crash"]["error"], by_name
 PY
 is $? 0 "JSON has the same verdicts" || diag "$(cat json.out)"
-is "$(sed -n 1p out.verdict)" regressed "the file of the verdict begins with it"
-like "$(sed -n 2p out.verdict)" '^\{"verdict":"regressed","status":3,"headline":"2 of 9 cases slower' "its second line has the headline"
+is "$(sed -n 1p out.verdict)" regressed "the first line of the verdict file is the verdict"
+like "$(sed -n 2p out.verdict)" '^\{"verdict":"regressed","status":3,"headline":"2 of 9 cases slower' "the second line of the verdict file has the headline"
 like "$(cat out.md)" '^\| regressed \| BM\\_Hash \| hash\\_of in made\\_bench regressed' "Markdown has the same verdict"
 like "$(cat err)" '^::error title=countersink gate::BM_Hash: hash_of in made_bench regressed' "an annotation names case and function"
 
@@ -165,7 +165,7 @@ like "$(cat err)" "takes a shell, and a suite's cases get none" "the reason is r
 gate --suite=lines --vs ./old -- ./new
 is $? 1 "--suite=lines without --list: status 1"
 gate --suite --run-time 5 minutes
-is $? 2 "a --run-time that is none: status 2"
+is $? 2 "a --run-time that is no time: status 2"
 is "$(ls own)" "" "no directory is left"
 
 done_testing

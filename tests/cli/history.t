@@ -27,7 +27,7 @@ few --history new.jsonl --anchor v1 --commit abc --verdict verdict
 is $? 0 "a gate with a history: the status is the verdict's"
 is "$(wc -l <new.jsonl)" 1 "one line is appended"
 few --history new.jsonl --anchor v1 --commit abd
-is "$(wc -l <new.jsonl)" 2 "the next gate appends one"
+is "$(wc -l <new.jsonl)" 2 "the next gate appends a line"
 python3 - "$WORK" <<'PY' >line.out 2>&1
 import json, sys
 lines = [json.loads(line) for line in open("new.jsonl")]
@@ -67,7 +67,7 @@ cd ..
 refused 1 'nowhere cannot be written: Is a directory' "a history that is a directory" --history nowhere --anchor v1 --commit c --vs true -- true
 ok "what is refused leaves no file" test ! -e x.jsonl
 gate --history x.jsonl --anchor v1 --commit c --vs true -- true
-is "$? $(cat err)" "0 countersink: x.jsonl: no line was appended, since no runs were made" "the same program twice: no line, which is reported"
+is "$? $(cat err)" "0 countersink: x.jsonl: no line was appended, since no runs were made" "the same program twice: no line is appended, and a message reports it"
 
 # ---- what cannot be written leaves the verdict
 few --history /dev/full --anchor v1 --commit c --verdict verdict

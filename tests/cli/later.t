@@ -13,11 +13,11 @@ print(sum(row["self"] for row in json.load(sys.stdin)["rows"]))'
 both() {
 	ok "$1: a process that goes on leaves its profile at its end" wait_until 30 test -s "$3"
 	like "$(countersink report --all "$2")" ' before$' "$1: the first profile has what was done before"
-	unlike "$(countersink report --all "$2")" ' after$' "$1: and nothing of what came then"
+	unlike "$(countersink report --all "$2")" ' after$' "$1: the first profile has nothing of what came then"
 	like "$(countersink report --all "$3")" ' after$' "$1: the later profile has what was done after that"
-	unlike "$(countersink report --all "$3")" ' before$' "$1: and nothing of what was done before"
-	unlike "$(countersink report --all "$3")" 'start-up' "$1: its start-up is not there twice"
-	unlike "$(countersink report --all "$3")" 'is in this one, too|damaged|cut short' "$1: the earlier time is not in it, and no note is needed"
+	unlike "$(countersink report --all "$3")" ' before$' "$1: the later profile has nothing of what was done before"
+	unlike "$(countersink report --all "$3")" 'start-up' "$1: the later profile has no start-up of its own"
+	unlike "$(countersink report --all "$3")" 'is in this one, too|damaged|cut short' "$1: the later profile needs no note"
 	first=$(sum "$2") later=$(sum "$3") clock=$(cat clock)
 	ok "$1: both sums are the process's clock" awk -v a="$first" -v b="$later" -v c="$clock" \
 		'BEGIN { print a, b, c; exit !(c && (a + b) / c > 0.98 && (a + b) / c < 1.02) }'
@@ -53,7 +53,7 @@ begin
 (ulimit -f 4032; countersink -q -o f.pb.gz -- sh -c '"$0" up hold clock & read -r line <up; echo $! >pid' "$TARGETS/goes_on")
 : >hold
 ok "no room: the process leaves its profile" wait_until 30 test -s "f.pb.gz.$(cat pid)"
-like "$(countersink report --all "f.pb.gz.$(cat pid)")" ' before$' "no room: it has all that the process did"
-like "$(countersink report --all "f.pb.gz.$(cat pid)")" 'note .*is in this one, too' "no room: that is reported"
+like "$(countersink report --all "f.pb.gz.$(cat pid)")" ' before$' "no room: the profile has all that the process did"
+like "$(countersink report --all "f.pb.gz.$(cat pid)")" 'note .*is in this one, too' "no room: a note reports it"
 
 done_testing

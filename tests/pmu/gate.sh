@@ -10,7 +10,7 @@ like "$(cat out.tap)" '^ok 1 - instructions unchanged: .* in all runs\), 200\.[0
 like "$(cat out.tap)" '^# runs: 2 and 2, in pairs ' "two runs of each side are enough"
 like "$(cat out.tap)" '^# note: runs of one side differ by at most [0-9]+ of 200[0-9]+ instructions' "the spread of equal runs is reported"
 like "$(cat out.tap)" '^# note: hardware counts the whole command' "what is not counted is reported"
-is "$(tail -n 1 out.tap)" "1..1" "nothing else is judged"
+is "$(tail -n 1 out.tap)" "1..1" "instructions alone are judged"
 
 countersink gate --deterministic=pmu -T 1% --vs "$SHARES" -- "$SHARES" 2 >out.tap 2>err
 is $? 3 "a second process: status 3"

@@ -75,7 +75,7 @@ static struct csink_recorded read_it(void)
 	char why[200] = "";
 
 	ok(!csink_recorded_read(path, &rec, why, sizeof(why)), "the recording is read (%s)", why);
-	is_num(rec.nr_damaged + rec.is_cut, 0, "and is whole");
+	is_num(rec.nr_damaged + rec.is_cut, 0, "the recording has no damaged record and is not cut short");
 	return rec;
 }
 
@@ -142,13 +142,14 @@ static void test_later(void)
 	is_num(rec.header.unstored[0], 9 * MS, "what was not stored after the cut");
 	is_num(rec.header.losses[CSINK_LOSS_DEPTH], 2, "losses after the cut");
 	is_num(rec.threads[0]->totals[0], 30 * MS, "the thread has what it counted after the cut");
-	is_num(rec.threads[0]->cpu_ns, 27 * MS, "and of its clock what the first profile does not have");
+	is_num(rec.threads[0]->cpu_ns, 27 * MS, "the thread's CPU time is that which the first profile does not have");
 	is_num(rec.timelines[0]->nr, 1, "the timeline has the moments after the cut");
 	is_num(rec.timelines[0]->base_ns + rec.timelines[0]->moments[0].delta_us * 1000ULL, 8000000,
-	       "they are when they were");
+	       "a moment keeps its time");
 	is_num(rec.nr_spawns, 1, "programs that were named before the cut are not named again");
-	is_num(rec.header.cpu_start_ns, (5 + 33 + 4) * MS, "its clock goes on from what the first profile has");
-	ok(rec.header.start_monotonic_ns > 1000, "it begins at the cut");
+	is_num(rec.header.cpu_start_ns, (5 + 33 + 4) * MS,
+	       "the CPU time of the later profile begins where the first one's ends");
+	ok(rec.header.start_monotonic_ns > 1000, "the later profile begins at the cut");
 	csink_recorded_free(&rec);
 }
 
@@ -167,8 +168,8 @@ int main(void)
 	write_over();
 	is_num(r.header->collected, CSINK_REC_COLLECTED, "a recording of a process that goes on is marked");
 	rec = read_it();
-	is_num(sum(&rec), 33 * MS, "it is read as it was at the mark");
-	is_num(rec.header.unstored[0], 4 * MS, "so are its losses");
+	is_num(sum(&rec), 33 * MS, "a marked recording is read as it was at the mark");
+	is_num(rec.header.unstored[0], 4 * MS, "losses are those at the mark");
 	is_num(rec.header.cpu_end_ns, 5 * MS, "what no sample has yet is left to the later profile");
 	csink_recorded_free(&rec);
 	cut = r.header->cut;
@@ -206,7 +207,7 @@ int main(void)
 	mark();
 	write_over();
 	ok(r.header->collected == CSINK_REC_COLLECTED_WHOLE && !r.header->cut.bytes,
-	   "one that has ended is read as a whole");
+	   "the recording of a process that has ended is marked as a whole, without a cut");
 
 	/* What is no recording, and a cut that is not there. */
 	fd = open(path, O_RDWR | O_CLOEXEC);
@@ -216,13 +217,13 @@ int main(void)
 		if (pwrite(fd, r.bytes, r.size, 0) != (ssize_t)r.size)
 			abort();
 		rec = read_it();
-		is_num(sum(&rec), 63 * MS, "a cut outside of the file is none");
+		is_num(sum(&rec), 63 * MS, "a cut outside of the file is ignored");
 		csink_recorded_free(&rec);
 	}
 	if (pwrite(fd, "no", 2, 0) != 2)
 		abort();
 	is_num(csink_recording_cut(fd), -EBADMSG, "what is no recording is not cut");
-	ok(!fstat(fd, &st) && st.st_size == (off_t)r.size, "and stays as it was");
+	ok(!fstat(fd, &st) && st.st_size == (off_t)r.size, "a file that is not cut keeps its size");
 	close(fd);
 	unlink(path);
 	rmdir(directory);

@@ -68,7 +68,7 @@ int main(void)
 		nr_other += !strcmp(csink_profile_text(p, p->functions[i].file), "gone/script.rb");
 	}
 	is_num(nr_found, NR_FUNCTIONS / 2, "functions have the file that is in a directory of theirs");
-	is_num(nr_other, NR_FUNCTIONS / 2, "and the name as it is where there is none");
+	is_num(nr_other, NR_FUNCTIONS / 2, "functions without such a file keep the name as it is");
 	is_num(nr_looks, 2 * 2, "each file is looked for once in each directory");
 	csink_profile_free(p);
 	free(r.bytes);

@@ -76,7 +76,7 @@ static void test_gbench(void)
 	ok(csink_suite_gbench.count(&c, NULL, "", why, sizeof(why)) == 0,
 	   "google-benchmark: an empty report means that no case was run");
 	ok(csink_suite_gbench.count(&c, NULL, failed, why, sizeof(why)) < 0 && strstr(why, "no"),
-	   "google-benchmark: an error of the benchmark is one");
+	   "google-benchmark: an error that the benchmark reports fails the case");
 	ok(csink_suite_gbench.count(&c, NULL, "garbage", why, sizeof(why)) < 0,
 	   "google-benchmark: a report that is no JSON is an error");
 }
@@ -92,7 +92,7 @@ static void test_gotest(void)
 	     "bench|--own|-test.run=^$|-test.bench=^BenchmarkA$/^b_\\[0\\]$/^\\(c\\)\\.$|-test.benchtime=9x",
 	     "go test: each part between slashes is an anchored and quoted regular expression");
 	ok(csink_suite_gotest.count(&c, out, NULL, why, sizeof(why)) == 120,
-	   "go test: a number of CPUs behind the name is none of it");
+	   "go test: the number of CPUs behind a name is no part of it");
 	ok(csink_suite_gotest.count(&c, "PASS\n", NULL, why, sizeof(why)) == 0, "go test: PASS alone is no run");
 }
 

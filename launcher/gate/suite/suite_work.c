@@ -140,8 +140,10 @@ int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
 	if (err || c->state == CSINK_SUITE_FAILED)
 		return err;
 	if (!c->is_by_time && made != made_old)
-		csink_suite_case_fail(c, "the sides do not the same work: %.0f iterations, and %.0f of the new side",
-				      made_old, made);
+		csink_suite_case_fail(
+			c,
+			"the two sides do not do the same work: %.0f iterations on the old side, %.0f on the new one",
+			made_old, made);
 	if (c->is_by_time)
 		csink_gate_note(
 			suite->series,
