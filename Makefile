@@ -280,7 +280,7 @@ $(B)/lib/$(API_LIB): $(API_OBJS) preload/api/libcountersink-api.map
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(API_LDFLAGS) $(LDFLAGS) -o $@ $(API_OBJS) $(LIB_LIBS)
 
-# What it calls is qemu's.
+# Its undefined symbols are those of qemu, which loads it: no -z defs.
 $(B)/lib/$(PLUGIN): $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.o)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro $(LDFLAGS) -o $@ $^ -lpthread

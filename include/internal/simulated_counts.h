@@ -4,7 +4,8 @@
  *
  * A directory holds a run. "blocks" is shared by the command and what it forks: what was translated, in order of
  * translation. "counts.PID" is one process's: a number of executions for each block. Both are mapped, so they are whole
- * whatever ends the process; both are sparse and of the machine's own byte order.
+ * whatever ends the process; both are sparse and of the machine's own byte order. The gate reads after the
+ * command has ended.
  */
 #ifndef CSINK_SIMULATED_COUNTS_H
 #define CSINK_SIMULATED_COUNTS_H

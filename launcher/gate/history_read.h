@@ -1,5 +1,5 @@
 /*
- * A history in memory: the lines of one or more files that `countersink gate --history` appended to, by series: one for
+ * A history in memory: the lines that `countersink gate --history` appended to a file, by series: one for
  * each figure and each function of each case, with its ratios in the order of the commits. Context: thread.
  */
 #ifndef CSINK_HISTORY_READ_H

@@ -15,8 +15,7 @@
 #include "launcher/gate/judge_impl.h"
 
 #define MAX_LEAST 60 /* runs; what these cannot show, more cannot either */
-#define LEAST_PAIRS 6
-#define POWER 0.8 /* with which the detection floor is stated */
+#define POWER 0.8    /* with which the detection floor is stated */
 
 /* ---- one row ---- */
 
@@ -144,7 +143,7 @@ void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row)
 	EACH_RUN(judge, side, i)
 	judge->values[side][i] = log(judge->values[side][i]);
 	/* So few pairs have no interval by signed ranks. */
-	if (!judge->data->paired || judge->nr[0] < LEAST_PAIRS) {
+	if (!judge->data->paired || judge->nr[0] < CSINK_JUDGE_LEAST_PAIRS) {
 		judge_logs(judge, row);
 		return;
 	}

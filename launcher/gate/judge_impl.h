@@ -1,5 +1,7 @@
-/* What judge.c, judge_functions.c, judge_pairs.c, forecast.c, reference.c, moves.c, rollup.c and versions.c share; no
- * other file includes this. */
+/*
+ * What the files that judge share: judge.c, judge_functions.c, judge_pairs.c, below.c, forecast.c, inverse.c, moves.c,
+ * reference.c, rollup.c and versions.c. Beside them, only tests/unit/test_gate_versions.c includes this.
+ */
 #ifndef CSINK_JUDGE_IMPL_H
 #define CSINK_JUDGE_IMPL_H
 
@@ -8,7 +10,8 @@
 /* The part of alpha that functions have for the case that all of them got slower by chance; each has the rest. */
 #define CSINK_COST_ALPHA 0.1
 
-#define CSINK_GATE_LEVEL 0.95 /* of intervals */
+#define CSINK_GATE_LEVEL 0.95     /* of intervals */
+#define CSINK_JUDGE_LEAST_PAIRS 6 /* of signed ranks: fewer have no interval of that level */
 
 /* Go over the runs of both sides; not to be left by break. */
 #define EACH_RUN(judge, side, i)                                                                                       \
@@ -43,7 +46,7 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row);
  * positive. Changes judge->values. */
 void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row);
 
-/** The same of differences of logarithms, one of each pair, of which there are at least 6. */
+/** The same of differences of logarithms, one of each pair, of which there are at least CSINK_JUDGE_LEAST_PAIRS. */
 void csink_judge_differences(const double *differences, uint32_t nr, struct csink_gate_row *row);
 
 /** Judge what some functions cost together; by_cost of the row is set, too. is_in: of each function. judge_pairs.c */

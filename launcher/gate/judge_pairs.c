@@ -18,8 +18,6 @@
 #include "include/internal/cleanup.h"
 #include "launcher/gate/judge_impl.h"
 
-#define LEAST_PAIRS 6 /* fewer have no interval at 95 % */
-
 /* Of each pair: what the functions cost, and the reference. In one allocation. */
 struct pairs {
 	double *own[2], *rest[2];
@@ -76,7 +74,7 @@ static bool take_logs(struct pairs *pairs, uint32_t size, uint32_t nr, bool by_c
 static uint32_t group_pairs(const struct judge *judge, struct pairs *pairs, bool by_cost)
 {
 	uint32_t steady = csink_judge_least_runs(judge, judge->nr_judged, true);
-	uint32_t least = CSINK_MAX(CSINK_MIN(steady, pairs->nr), (uint32_t)LEAST_PAIRS);
+	uint32_t least = CSINK_MAX(CSINK_MIN(steady, pairs->nr), (uint32_t)CSINK_JUDGE_LEAST_PAIRS);
 
 	for (uint32_t size = 1; pairs->nr / size >= least; size++) {
 		if (take_logs(pairs, size, pairs->nr / size, by_cost))

@@ -28,7 +28,7 @@ struct csink_gate_pin {
 };
 
 /**
- * Before the first run. @pairs  the runs are made in pairs, of which it takes both.
+ * Before the first run: find which CPUs there are to draw from. @pairs  the runs are made in pairs.
  * Returns 0, or -EINVAL: why has the reason.
  */
 int csink_gate_pin_init(struct csink_gate_pin *pin, bool pairs, char *why, size_t why_size);
@@ -39,7 +39,8 @@ void csink_gate_pin_learn(struct csink_gate_pin *pin, const struct csink_profile
 /** Before each pair: draw its CPU. */
 void csink_gate_pin_draw(struct csink_gate_pin *pin, struct csink_random *random);
 
-/** Have the next commands on the pair's CPU; then on those that they would have without us again. */
+/** Start the next commands on the pair's CPU; from csink_gate_pin_end() on, start them on the CPUs that they would have
+ * without the gate. */
 void csink_gate_pin_begin(const struct csink_gate_pin *pin, struct csink_inherited *inherited);
 void csink_gate_pin_end(struct csink_inherited *inherited);
 

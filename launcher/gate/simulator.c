@@ -1,4 +1,4 @@
-/* What counts instructions: see simulator.h. In the launcher's one thread. */
+/* The tools that count instructions: see simulator.h. In the launcher's one thread. */
 #include "launcher/gate/simulator.h"
 
 #include <errno.h>
@@ -182,7 +182,7 @@ static void note_uncounted(struct csink_gate_series *series, const struct csink_
 					"atomic additions: some are lost where two threads run the same code");
 }
 
-/* Where the choice is ours, what qemu-user cannot count is counted by callgrind. Only as long as nothing is counted. */
+/* With --deterministic=auto, callgrind counts what qemu-user cannot. That is decided before the first counted run. */
 static bool give_way(struct csink_gate_series *series, int err, const struct csink_gate_uncounted *uncounted)
 {
 	struct csink_gate_simulator *simulator = series->plan->simulator;
@@ -212,7 +212,7 @@ int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run 
 	case CSINK_GATE_PMU:
 		return run_counted(series, run);
 	case CSINK_GATE_CALLGRIND:
-		/* What it would warm up is warm. */
+		/* A warm-up would warm nothing: callgrind counts instructions, not time. */
 		return warmup ? 0 : csink_gate_callgrind_run(series, run);
 	default:
 		break;
@@ -230,7 +230,7 @@ int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run 
 		       ?: set_count(series, run, "syscalls", CALLS, (double)uncounted.nr_calls);
 }
 
-/* ---- what to know ---- */
+/* ---- notes ---- */
 
 static void note_limits(struct csink_gate_series *series)
 {

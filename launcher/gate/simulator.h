@@ -47,8 +47,8 @@ void csink_gate_simulator_describe(const struct csink_gate_simulator *simulator,
 
 /**
  * Run the command of the run's side, and fill the run in.
- * @warmup  nothing is counted yet: where the choice is ours, a command that qemu-user cannot count is given to
- *          callgrind.
+ * @warmup  nothing is counted yet: with --deterministic=auto, callgrind counts a command that qemu-user cannot
+ *          count.
  * Returns 0, -EINTR, -ECHILD or -errno, with series->error.
  */
 int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup);

@@ -546,7 +546,7 @@ static void take_settings(struct gate *gate)
 	name_programs(gate);
 }
 
-/* Whose line it will be in the history. A name that git does not know is the commit's own. */
+/* Find the commit of the history's line. A name of --commit that git does not know is recorded as it is. */
 static int find_commit(struct gate *gate)
 {
 	const char *name = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_COMMIT);

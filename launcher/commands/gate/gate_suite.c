@@ -242,7 +242,7 @@ static void print_job(const struct csink_suite_job *job)
 	free(line);
 }
 
-/* What would be run, with one iteration: how many there will be takes runs to know. */
+/* Print what would be run, with one iteration: their real number is found by runs, and none is made here. */
 static int list_cases(struct csink_suite *suite)
 {
 	static const char *const sides[] = {"old", "new"};

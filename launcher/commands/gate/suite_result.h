@@ -1,6 +1,6 @@
 /*
- * The result of a suite for printing: the cases with their verdicts, and the words that all formats share (suite_words
- * are in suite_headline.c). gate_suite.c fills it in.
+ * The result of a suite for printing: the cases with their verdicts, and the words that all formats share. gate_suite.c
+ * fills it in, suite_headline.c has the words, suite_print.c the formats.
  */
 #ifndef CSINK_SUITE_RESULT_H
 #define CSINK_SUITE_RESULT_H
@@ -22,8 +22,10 @@ struct csink_suite_result {
 /** The gate's result for one case, as the printers of rows take it. */
 struct csink_gate_result csink_suite_case_result(const struct csink_suite_result *r, const struct csink_suite_case *c);
 
-/** Does the case fail: slower, in error, or inconclusive where that is asked for? Slower alone? */
+/** Does the case fail: slower, in error, or (with --strict) inconclusive? */
 bool csink_suite_is_failure(const struct csink_suite_result *r, const struct csink_suite_case *c);
+
+/** Is the case slower? */
 bool csink_suite_is_slower(const struct csink_suite_result *r, const struct csink_suite_case *c);
 
 /** The row to name a slower case by: its first function that fails, else its first figure; NULL: none fails. */
@@ -39,7 +41,7 @@ int csink_suite_case_line(const struct csink_suite_result *r, const struct csink
  * is named once. Returns the length. */
 int csink_suite_headline(const struct csink_suite_result *r, char *out, size_t size);
 
-/** What to know about the measurement, a line for each nr from 0. Returns the length, or -ENOENT. */
+/** A fact about the measurement, one line for each nr from 0. Returns the length, or -ENOENT. */
 int csink_suite_fact(const struct csink_suite_result *r, uint32_t nr, char *out, size_t size);
 
 /** 0, CSINK_EXIT_REGRESSED, CSINK_EXIT_FAILED where a case is in error, or the error's. */

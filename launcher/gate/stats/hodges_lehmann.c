@@ -1,5 +1,6 @@
-/* Estimates that outliers hardly move: Hodges and Lehmann's, its interval, and the coefficient of a control. See
- * stats.h.
+/*
+ * Estimates that outliers hardly move: Hodges and Lehmann's, its interval, and the coefficient of a control. See
+ * stats.h. Pure arithmetic.
  */
 #include <errno.h>
 #include <math.h>

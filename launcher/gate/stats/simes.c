@@ -1,4 +1,4 @@
-/* Simes' test of several hypotheses at once: see stats.h. */
+/* Simes' test of several hypotheses at once: see stats.h. Pure arithmetic. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -63,7 +63,7 @@ static bool is_place(const char *word, const char *dir)
 	return is;
 }
 
-/* The command without what it says of places. */
+/* Put the command without its files, directories and node ids. */
 static void put_command(const struct csink_suite *suite, int side, struct csink_suite_words *argv)
 {
 	bool behind = false, is_value = false, has_root = false;

@@ -1,8 +1,8 @@
 /*
  * Benchmark suites: many cases of one harness, each of which is run alone, in a process of its own. suite_ask.c runs a
- * command and keeps what it prints; a harness (harness.h) knows how its cases are listed and chosen; suite_cases.c
- * finds the kind, the cases of both sides, and how much work a run of each does; suite_rounds.c makes the runs in
- * random order, and comes to verdicts at one error rate over all cases.
+ * command and keeps what it prints; a harness (harness.h) lists and chooses its cases; suite_cases.c finds the kind and
+ * the cases of both sides; suite_work.c finds how much work a run of each does; suite_rounds.c makes the runs in random
+ * order, and comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs that do not end.
  *
  * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
  * thread.
@@ -108,9 +108,12 @@ void csink_suite_job_free(struct csink_suite_job *job);
 
 /* ---- suite_watchdog.c: a process that ends a run that does not end by itself ---- */
 
+/** Fork the watchdog. Returns 0 or -errno: there is none, and the next two do nothing. */
 int csink_suite_watchdog_start(struct csink_suite *suite);
 void csink_suite_watchdog_stop(struct csink_suite *suite);
-void csink_suite_watch(struct csink_suite *suite, double limit_seconds); /* 0: no longer */
+
+/** Have the next run killed, with all that it started, if it takes longer. @limit_seconds  0: the run has ended. */
+void csink_suite_watch(struct csink_suite *suite, double limit_seconds);
 
 /* ---- suite_cases.c ---- */
 
@@ -127,8 +130,11 @@ struct csink_suite_case *csink_suite_case_add(struct csink_suite *suite, int sid
 int csink_suite_command(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n,
 			struct csink_suite_job *job);
 
-/** Give up a case. */
+/** Give up a case: its error is this message, and its state CSINK_SUITE_FAILED. */
 __attribute__((format(printf, 2, 3))) void csink_suite_case_fail(struct csink_suite_case *c, const char *fmt, ...);
+
+/** Free all that a suite holds, and remove the harness's report and its directory. */
+void csink_suite_free(struct csink_suite *suite);
 
 /* ---- suite_work.c ---- */
 
@@ -153,7 +159,5 @@ int csink_suite_run(struct csink_suite *suite);
  * levels[i] <= alpha is the part that the case may spend. Returns 0 or -ENOMEM. Pure.
  */
 int csink_suite_levels(const double *p, uint32_t n, double alpha, double *levels);
-
-void csink_suite_free(struct csink_suite *suite);
 
 #endif

@@ -109,7 +109,7 @@ static void free_case(struct csink_suite_case *c)
 	free(c->name);
 }
 
-/* Leave out what is_out says; the others keep their order. */
+/* Remove the cases for which is_out() is true; the others keep their order. */
 static void drop_cases(struct csink_suite *suite, bool (*is_out)(const struct csink_suite_case *c, const regex_t *re),
 		       const regex_t *re)
 {
