@@ -115,6 +115,9 @@ like "$(cat out.tap)" '^not ok 1 - one: rate regressed: -' "the lower rate is sc
 gate --suite=lines --list 'echo one' --threshold 10% --screen 7 --confirm 14 --vs './rate 10' -- ./rate 20
 unlike "$(cat out.tap)" 'rate regressed' "a higher rate is no regression"
 
+gate --suite=lines --list 'echo one' --self-check -- yes '{case}'
+like "$(cat out.tap)" '^not ok 1 - one: error: the old side: it printed more than 64 MiB, and was killed$' "a case that prints without end is an error"
+
 # ---- programs that answer like other harnesses: what is listed
 cat >package.test <<-'SH'
 	#!/bin/sh

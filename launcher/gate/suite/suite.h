@@ -81,7 +81,8 @@ struct csink_suite_answer {
 	size_t out_bytes, err_bytes;
 	int status; /* waitpid(2)'s */
 	int exec_errno;
-	bool timed_out; /* and was killed, or printed without end */
+	bool timed_out;  /* and was killed */
+	bool is_endless; /* timed out, since it printed without end */
 	double seconds, cpu_seconds;
 };
 

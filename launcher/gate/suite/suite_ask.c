@@ -178,8 +178,8 @@ static int wait_for(struct csink_suite *suite, struct asking *asking, struct csi
 
 	while (poll(&ended, 1, TICK_MS) <= 0) {
 		signo = csink_gate_interrupted(suite->series->runner, NULL);
-		answer->timed_out =
-			csink_monotonic_ns() - asking->start_ns > asking->limit_ns || prints_without_end(asking);
+		answer->is_endless = prints_without_end(asking);
+		answer->timed_out = csink_monotonic_ns() - asking->start_ns > asking->limit_ns || answer->is_endless;
 		/* Without a pidfd (Linux 5.3), ask the kernel. */
 		if (fd < 0 && has_ended(asking->child.pid))
 			break;
@@ -279,6 +279,8 @@ const char *csink_suite_answer_error(const struct csink_suite_answer *answer, ch
 	from = len > 600 ? len - 600 : 0;
 	if (answer->exec_errno)
 		snprintf(ended, sizeof(ended), "it cannot be executed: %s", strerror(answer->exec_errno));
+	else if (answer->is_endless)
+		snprintf(ended, sizeof(ended), "it printed more than %d MiB, and was killed", MAX_PRINTED >> 20);
 	else if (answer->timed_out)
 		snprintf(ended, sizeof(ended), "it did not end within %.0f s, and was killed", answer->seconds);
 	else if (WIFSIGNALED(answer->status))
