@@ -96,7 +96,7 @@ static double chance_of(double distance, double error, double known)
 
 double csink_gate_chance(const struct csink_gate_row *row, double threshold, uint32_t made, double more)
 {
-	double known = made / (made + more), most = 1 + threshold, chance = 0;
+	double known = made / (made + more), most = row->is_turned ? 1 / (1 + threshold) : 1 + threshold, chance = 0;
 	double error = (row->interval.high - row->interval.low) / 2 / csink_normal_quantile((1 + CSINK_GATE_LEVEL) / 2);
 
 	if (!isnan(row->error))

@@ -93,6 +93,7 @@ struct csink_gate_row {
 	bool by_cost;                       /* of a function: judged by its cost as measured */
 	bool is_below;    /* of native code: most of its time is below interpreted functions, for which it works */
 	bool can_regress; /* inconclusive: a regression is not excluded */
+	bool is_turned;   /* of a figure of which more is better: a ratio below 1 is worse, p_less is of a regression */
 	char *note;       /* malloc'ed; NULL: none */
 };
 

@@ -35,4 +35,5 @@ void csink_judge_turn_back(struct csink_gate_row *row)
 	row->middle = turned(row->middle);
 	row->p_greater = row->p_less;
 	row->p_less = p;
+	row->is_turned = true;
 }

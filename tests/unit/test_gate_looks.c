@@ -95,10 +95,14 @@ static void test_chance(void)
 				     .error = 0.05,
 				     .verdict = CSINK_GATE_INCONCLUSIVE,
 				     .can_regress = true};
+	struct csink_gate_row less = {.ratio = 1 / 1.05, .interval = {0.93, 0.975}, .middle = 1 / 1.05, .error = 0.011};
 
 	v.rows = &row;
 	ok(csink_gate_chance(&row, 0.05, 32, 1) < 0.01, "one more pair is unlikely to settle the question");
 	ok(csink_gate_chance(&row, 0.05, 32, 3200) > 0.5, "a hundred times as many pairs are likely to settle it");
+	ok(csink_gate_chance(&less, 0.05, 32, 32) > 0.9, "what is 5 %% less is far from 5 %% more");
+	less.is_turned = true;
+	ok(csink_gate_chance(&less, 0.05, 32, 32) < 0.1, "of a figure of which more is better, it is at the threshold");
 	is_num(csink_gate_looks_decide(&v, &rules, 32, 1), CSINK_GATE_HOPELESS, "time for one more pair is not spent");
 	is_num(csink_gate_looks_decide(&v, &rules, 32, 600), CSINK_GATE_GO_ON, "time for many more pairs is spent");
 	row.middle = row.error = NAN;

@@ -198,12 +198,6 @@ static int make_rounds(struct csink_suite *suite, uint32_t nr_rounds, double unt
 
 /* ---- verdicts ---- */
 
-/* Of which more is better: less of it is worse. */
-static bool is_turned(const struct csink_suite_case *c, const struct csink_gate_row *row)
-{
-	return row->metric >= 0 && c->data.metrics[row->metric].more_is_better;
-}
-
 /* Of all that was asked of a case, whether it got slower. */
 static int screen_case(struct csink_suite *suite, struct csink_suite_case *c)
 {
@@ -219,7 +213,7 @@ static int screen_case(struct csink_suite *suite, struct csink_suite_case *c)
 		return err;
 	p = calloc(verdicts.nr_rows + 1, sizeof(*p));
 	for (uint32_t i = 0; p && i < verdicts.nr_rows; i++)
-		p[i] = is_turned(c, &verdicts.rows[i]) ? verdicts.rows[i].p_less : verdicts.rows[i].p_greater;
+		p[i] = verdicts.rows[i].is_turned ? verdicts.rows[i].p_less : verdicts.rows[i].p_greater;
 	c->screen_p = p ? csink_simes(p, verdicts.nr_rows) : NAN;
 	/* Too few pairs to show anything exclude nothing. */
 	if (c->screen_p > SCREEN_P && csink_smallest_p(true, c->pairs[0], 0) * verdicts.nr_rows <= SCREEN_P)
@@ -247,14 +241,14 @@ static int screen(struct csink_suite *suite)
 }
 
 /* Of the rows, as they are adjusted within their families: figures of the whole, and functions. */
-static double p_of_case(const struct csink_suite_case *c)
+static double p_of_case(const struct csink_gate_verdicts *verdicts)
 {
 	double p = 1;
 
-	for (uint32_t i = 0; i < c->verdicts.nr_rows; i++) {
-		const struct csink_gate_row *row = &c->verdicts.rows[i];
+	for (uint32_t i = 0; i < verdicts->nr_rows; i++) {
+		const struct csink_gate_row *row = &verdicts->rows[i];
 
-		if (is_turned(c, row) ? row->ratio < 1 : row->ratio > 1)
+		if (row->is_turned ? row->ratio < 1 : row->ratio > 1)
 			p = fmin(p, 2 * row->q);
 	}
 	return p;
@@ -320,7 +314,7 @@ static int judge_all(struct csink_suite *suite)
 			continue;
 		err = judge_case(suite, c, alpha);
 		if (!err && c->state == CSINK_SUITE_PENDING)
-			p[nr++] = c->p = p_of_case(c);
+			p[nr++] = c->p = p_of_case(&c->verdicts);
 	}
 	err = err ? err : csink_suite_levels(p, nr, alpha, levels);
 	nr = 0;
