@@ -17,7 +17,7 @@
 
 #define RECORDING_BYTES CSINK_REC_MAX_BYTES
 
-/* Of a program that has our library: samples that may come before it is called. At 1 kHz, of half a second. */
+/* Samples of a program with the library that may come before the loader calls the library: half a second at 1 kHz. */
 #define MAX_MOMENTS 512
 
 /* ---- chains ---- */

@@ -81,7 +81,7 @@ static bool is_same(const struct csink_boundary_id *a, const struct csink_bounda
 
 #define SLOW_EXEC_NS (CSINK_NS_PER_S / 10) /* from a request to the record of the exec that it is about */
 
-/* Has the first one all events of the second? Both have them in one order. */
+/* Has the first source all events of the second? Both have their events in the same order. */
 static bool has_all_of(const struct csink_boundary_source *first, const struct csink_boundary_source *second)
 {
 	uint32_t at = 0;
@@ -94,8 +94,8 @@ static bool has_all_of(const struct csink_boundary_source *first, const struct c
 }
 
 /*
- * The rings still have samples of both. Those of the replaced one that were taken are followed by the other one's,
- * which count from there on.
+ * Let processes of a replaced source be of the source that replaces it. The rings still have samples of both: from here
+ * on, those of the replacing source are taken.
  */
 static void hand_over(struct csink_boundary *b)
 {
@@ -234,7 +234,7 @@ static bool arm_parent(struct csink_boundary *b, int32_t tid)
 	return !err;
 }
 
-/* Is it a child of the thread's process, and that is another one than this? A process could name any thread. */
+/* Is the process a child of the thread's process, and the latter not the launcher? A request may name any thread. */
 static bool is_child_of(int32_t pid, int32_t tid)
 {
 	struct csink_task child, parent;

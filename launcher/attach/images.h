@@ -121,7 +121,7 @@ void csink_attach_images_note_source(struct csink_attach_images *images, int32_t
 /** The oldest source whose events all threads of a living process have, from its fork or exec on; 0: none is known. */
 uint32_t csink_attach_images_source_of(const struct csink_attach_images *images, int32_t pid);
 
-/** Has the process executed a program since then, that is known by its mappings? */
+/** Has the process executed a program at or after @since_ns, of which mappings are known? */
 bool csink_attach_images_has_program(const struct csink_attach_images *images, int32_t pid, uint64_t since_ns);
 
 /* Records of the kernel. */

@@ -141,7 +141,7 @@ static bool is_read_inside(const char *unread)
 	return false;
 }
 
-/* Without memory what it is of is not noted. */
+/* Add the reasons of an image. Without memory for one, that process is missing in the note. */
 static void add_image(struct unreads *all, const struct csink_attach_image *image)
 {
 	for (uint32_t i = 0; i < image->nr_mappings; i++) {

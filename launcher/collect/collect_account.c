@@ -299,7 +299,8 @@ static int64_t give_unsampled(struct collector *c, const struct csink_outside_pr
 	return give(c, "not sampled", frame, process->pid, process->comm, rest);
 }
 
-/* The library samples it on: what it used after its last sample is in the sample that follows, in its own profile. */
+/* Does the library go on sampling the process? What the process used after its last sample is then in its later
+ * profile. */
 static bool goes_on(const struct covered *own, const struct csink_outside_process *process)
 {
 	return own && process->still_running && !own->is_outside && !own->execed;

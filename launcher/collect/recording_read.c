@@ -208,7 +208,8 @@ static bool has_cut(const struct csink_rec_cut *cut, off_t file_bytes)
 	return cut->bytes && cut->at <= (uint64_t)file_bytes && cut->bytes <= (uint64_t)file_bytes - cut->at;
 }
 
-/* As it was at the cut; the copy that the writer made at its end: without what was in it then. */
+/* Read a recording with a cut as it was at the cut; the copy that the writer made at its end, without what was in the
+ * recording at the cut. */
 static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len)
 {
 	struct part whole = {.fd = fd}, collected;

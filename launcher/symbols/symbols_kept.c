@@ -40,7 +40,8 @@ void csink_symbols_keep_end(void)
 	memset(&kept_objects, 0, sizeof(kept_objects));
 }
 
-/* What makes the object's names what they are. Returns false if it cannot be known: no file, or no longer this one. */
+/* Fill in what an object's names depend on: its build-id and its file's state. Returns false if it cannot be known: no
+ * file, or no longer this one. */
 static bool identify(const struct csink_object *object, struct csink_kept_object *out)
 {
 	struct stat st;
@@ -111,7 +112,8 @@ uint32_t csink_kept_take(const struct csink_kept_object *kept, struct csink_prof
 	return left ? csink_symbols_cache_take(&kept->single, p, wants, left, flags) : 0;
 }
 
-/* Bits of csink_symbols_found. all: of the object's locations; what was left out of one may be what this one lacks. */
+/* Bits of csink_symbols_found for one location. @all  those of all locations of the object: what could not be read of
+ * the object (CSINK_LEFT) may be missing in each of them. */
 static int flags_of(const struct csink_profile *p, uint32_t location, int all)
 {
 	const struct csink_profile_location *at = &p->locations[location];

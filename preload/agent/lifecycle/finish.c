@@ -78,8 +78,7 @@ static void fix_output(void)
 
 void csink_finish_init(void)
 {
-	/* A launcher gives a whole path, and its name beside us does not change: the rest is for the few processes that
-	 * need it.
+	/* Only without a launcher is the path relative, or has a name in it to expand: a launcher gives a whole path.
 	 */
 	if (csink_config.standalone)
 		fix_output();

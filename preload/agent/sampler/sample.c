@@ -49,8 +49,8 @@ static const uint8_t loss_of_end[CSINK_WALK_NR_ENDS] = {
 };
 
 /*
- * Code in no object, as just-in-time compilers make it. Is a walk to be made again, with what is found of this code
- * now? An object has called it that came since the last look, perhaps with an interpreter; or the code is registered.
+ * Of a stack in code of no object, as just-in-time compilers make it: looks for new objects and for code that is
+ * registered. Returns whether the walk is to be made again: the code is registered, or a new object has an interpreter.
  */
 static CSINK_RARE bool finds_more(struct csink_thread *thread, const struct csink_walk *walk, uint64_t leaf,
 				  bool is_jit)

@@ -211,9 +211,9 @@ csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix)
 	nr = count_row();
 	evicted = atomic_load_explicit(&entry->row, memory_order_relaxed);
 	/*
-	 * An empty one would drive out the neighbour's own row for nothing, and so would that one when it is back. So
-	 * would one that is not used any more: it would drive out two rows in turn for ever, and is dropped at some
-	 * time.
+	 * The row that is replaced moves to the neighbouring entry, unless there is none: an empty row there would
+	 * replace the neighbour's own for nothing. Half of the rows are dropped instead, by chance: a row that is not
+	 * used any more would otherwise move to and fro for ever, and each time replace a row that is used.
 	 */
 	if (evicted && nr * 0x9e3779b9u >> 31) {
 		atomic_store_explicit(&neighbour->row, evicted, memory_order_relaxed);

@@ -211,7 +211,7 @@ enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
 void csink_code_read_near(uintptr_t pc, struct csink_code_near *near)
 {
 	(void)pc;
-	near->start = UINTPTR_MAX; /* one question is asked */
+	near->start = UINTPTR_MAX; /* not read ahead: each question reads for itself */
 }
 
 bool csink_code_is_sigreturn(uintptr_t pc)
