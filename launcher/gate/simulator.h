@@ -1,6 +1,6 @@
 /*
- * What counts the instructions of a gate's runs, for --deterministic: the hardware, qemu-user with a plugin of ours, or
- * valgrind's callgrind. The counts of two tools are never compared.
+ * What counts the instructions of a gate's runs, for --deterministic: the hardware, qemu-user with countersink's
+ * plugin, or valgrind's callgrind. The counts of two tools are never compared.
  */
 #ifndef CSINK_SIMULATOR_H
 #define CSINK_SIMULATOR_H
@@ -25,7 +25,7 @@ enum csink_gate_tool {
 
 struct csink_gate_simulator {
 	enum csink_gate_tool tool;
-	bool is_auto;                          /* the user left the choice to us */
+	bool is_auto;                          /* --deterministic=auto */
 	char version[CSINK_GATE_NR_TOOLS][96]; /* as the tool prints it; "" unknown */
 	char plugin[PATH_MAX];                 /* of qemu */
 	char why[CSINK_WHY_BYTES];             /* why no earlier one of the list was chosen; "": it was the first */

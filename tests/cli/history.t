@@ -282,7 +282,7 @@ like "$(cat page.html)" '<title>slower.jsonl</title>' "the page's title is the f
 history damaged.jsonl
 is "$? $(wc -c <err)" "0 0" "a file with damaged lines is read"
 like "$(cat out)" '^6 damaged lines were skipped: line 31, 32, 33, 35, 36, 37$' "damaged lines are counted and named"
-like "$(cat out)" '^1 line was skipped: a later version of countersink wrote them$' "lines of a later version are counted"
+like "$(cat out)" '^1 line was skipped: written by a later version of countersink$' "lines of a later version are counted"
 like "$(cat out)" '^60 lines from' "all other lines are read"
 like "$(cat out)" '^1\. '"$line" "damaged lines change no result"
 for i in 1 2 3; do

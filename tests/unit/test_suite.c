@@ -151,7 +151,7 @@ static void test_json(void)
 		nr += !value;
 		csink_json_free(value);
 	}
-	ok(nr == (int)CSINK_ARRAY_SIZE(bad), "JSON: what is cut off or wrong is none (%d of %zu)", nr,
+	ok(nr == (int)CSINK_ARRAY_SIZE(bad), "JSON: a text that is cut off or wrong gives no value (%d of %zu)", nr,
 	   CSINK_ARRAY_SIZE(bad));
 	memset(deep, '[', sizeof(deep));
 	ok(!csink_json_read(deep, sizeof(deep)), "JSON: nested too deeply");
@@ -188,7 +188,7 @@ static void test_environment(void)
 	   "a job has its variables, of two of a name the last one");
 	csink_suite_leave(&job, entered);
 	ok(getenv("OF_THE_GATE") && !strcmp(getenv("OF_THE_GATE"), "its own") && !getenv("OF_THE_JOB"),
-	   "after a job, a variable has the value that it had before, or is none again");
+	   "after a job, each variable is as before: with its value, or unset");
 	csink_suite_job_free(&job);
 }
 

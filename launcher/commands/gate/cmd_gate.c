@@ -280,7 +280,7 @@ static int take_fingerprint(struct gate *gate)
 	return gate->print ? 0 : csink_fail(-ENOMEM, "no memory");
 }
 
-/* The tool that made the baseline counts again, if the choice is ours. */
+/* With --deterministic=auto, the tool that counted the baseline counts again. */
 static void follow_baseline(struct gate *gate)
 {
 	const char *mode = csink_gate_fingerprint_mode(gate->baseline.profile);

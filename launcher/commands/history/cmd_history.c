@@ -1,4 +1,5 @@
-/* `countersink history FILE`: what gates appended, as a table, with the commits at which something changed. */
+/* `countersink history FILE`: the lines that gates appended, as a table, with the commits at which something changed.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "launcher/output/export.h"
 #include "launcher/output/report.h"
 
-/* Whether something got slower, which the last line has shown first. Later lines do not alarm again. */
+/* Was a change point at which something got slower found at the last line? The next line does not raise it again. */
 static bool is_news(const struct csink_history *h, const struct csink_history_changes *changes)
 {
 	for (uint32_t i = 0; i < changes->nr; i++) {

@@ -170,7 +170,7 @@ static void print_damaged(FILE *out, const struct csink_history *h)
 		fputs(h->nr_damaged > CSINK_HISTORY_DAMAGED ? ", ...\n" : "\n", out);
 	}
 	if (h->nr_later)
-		csink_text_print(out, "%u %s skipped: a later version of countersink wrote them\n", h->nr_later,
+		csink_text_print(out, "%u %s skipped: written by a later version of countersink\n", h->nr_later,
 				 h->nr_later == 1 ? "line was" : "lines were");
 }
 

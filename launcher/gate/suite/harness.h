@@ -1,8 +1,6 @@
 /*
- * The harnesses: how each one's cases are listed, chosen and counted. To add one: a file harness_NAME.c with a struct
- * csink_suite_harness, its line in CSINK_SUITE_HARNESSES, its name in the option --suite (gate_options.h) and in the
- * manual page, a test of its list and its quoting in tests/unit/test_suite.c, and a program that speaks its protocol in
- * tests/cli/gate_suite.t.
+ * The harnesses: how each one's cases are listed, chosen and counted. CONTRIBUTING.md describes how to add one. Context
+ * of everything here: the launcher's one thread.
  */
 #ifndef CSINK_HARNESS_H
 #define CSINK_HARNESS_H

@@ -118,8 +118,8 @@ static int list_pytest(struct csink_suite *suite, int side)
 	if (!rows && csink_suite_answer_error(&answer, why, sizeof(why)) &&
 	    !(WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == NOTHING_COLLECTED))
 		err = csink_why(-EINVAL, suite->error, sizeof(suite->error),
-				"%s: the benchmarks cannot be listed: %s%.400s",
-				side == CSINK_GATE_OLD ? "the old side" : "the new side", why, answer.out);
+				"%s: the benchmarks cannot be listed: %s%.400s", csink_suite_sides[side], why,
+				answer.out);
 	for (const struct csink_json_value *row = rows ? rows->first : NULL; row && !err; row = row->next) {
 		const char *name = csink_json_get_text(row, "fullname");
 

@@ -16,6 +16,9 @@
 
 struct csink_suite_harness;
 
+/* By enum csink_gate_side: "the old side", "the new side"; for messages. suite_cases.c */
+extern const char *const csink_suite_sides[];
+
 /* What a run of one side of a case executes. */
 struct csink_suite_job {
 	struct csink_suite_words argv;

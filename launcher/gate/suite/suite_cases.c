@@ -20,6 +20,8 @@
 static const struct csink_suite_harness *const harnesses[] = {CSINK_SUITE_HARNESSES(X)};
 #undef X
 
+const char *const csink_suite_sides[] = {"the old side", "the new side"};
+
 static int find_by_asking(struct csink_suite *suite)
 {
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(harnesses); i++) {
@@ -53,7 +55,6 @@ int csink_suite_find_kind(struct csink_suite *suite, const char *name)
 int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const *more,
 			 struct csink_suite_answer *answer)
 {
-	static const char *const sides[] = {"the old side", "the new side"};
 	struct csink_suite_job job = {.dir = (char *)suite->dirs[side]};
 	char why[1024];
 	int err;
@@ -65,13 +66,13 @@ int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const 
 	if (err == -EINTR || err == -ENOMEM)
 		return err;
 	if (err)
-		return csink_why(err, suite->error, sizeof(suite->error), "%s (%.200s) cannot be run: %s", sides[side],
-				 suite->argv[side][0], strerror(-err));
+		return csink_why(err, suite->error, sizeof(suite->error), "%s (%.200s) cannot be run: %s",
+				 csink_suite_sides[side], suite->argv[side][0], strerror(-err));
 	if (!csink_suite_answer_error(answer, why, sizeof(why)))
 		return 0;
 	csink_suite_answer_free(answer);
 	return csink_why(-EINVAL, suite->error, sizeof(suite->error), "the cases of %s (%.200s) cannot be listed: %s",
-			 sides[side], suite->argv[side][0], why);
+			 csink_suite_sides[side], suite->argv[side][0], why);
 }
 
 struct csink_suite_case *csink_suite_case_add(struct csink_suite *suite, int side, const char *name, size_t len)

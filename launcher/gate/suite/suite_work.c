@@ -20,8 +20,6 @@
 #define MAX_REPORT (64 << 20)
 #define LEAST_LIMIT 5 /* seconds that a first run has */
 
-static const char *const side_words[] = {"the old side", "the new side"};
-
 char *csink_suite_take_report(struct csink_suite *suite, size_t *bytes)
 {
 	FILE *file = *suite->report ? csink_regular_fopen(suite->report, 0, MAX_REPORT) : NULL;
@@ -62,7 +60,7 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 	if (err == -EINTR || err == -ENOMEM)
 		return err;
 	if (err) {
-		csink_suite_case_fail(c, "%s cannot be run: %s", side_words[side], strerror(-err));
+		csink_suite_case_fail(c, "%s cannot be run: %s", csink_suite_sides[side], strerror(-err));
 		return 0;
 	}
 	report = csink_suite_take_report(suite, &bytes);
@@ -70,13 +68,14 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 	*made = (double)n;
 	c->seconds = fmax(c->seconds, answer.seconds);
 	if (csink_suite_answer_error(&answer, why, sizeof(why)))
-		csink_suite_case_fail(c, "%s: %s", side_words[side], why);
+		csink_suite_case_fail(c, "%s: %s", csink_suite_sides[side], why);
 	else if (harness->count)
 		*made = harness->count(c, answer.out, report, why, sizeof(why));
 	if (!*made)
-		csink_suite_case_fail(c, "%s ran no case of that name, and ended with status 0", side_words[side]);
+		csink_suite_case_fail(c, "%s ran no case of that name, and ended with status 0",
+				      csink_suite_sides[side]);
 	else if (*made < 0)
-		csink_suite_case_fail(c, "%s: %s", side_words[side], why);
+		csink_suite_case_fail(c, "%s: %s", csink_suite_sides[side], why);
 	free(report);
 	csink_suite_answer_free(&answer);
 	return 0;
