@@ -21,7 +21,7 @@
 #define CSINK_BOUNDARY_SOCKET "boundary.socket"
 #define CSINK_BOUNDARY_MAGIC 0x3179726164627363ULL
 
-/* So long a process waits for an answer: the launcher sends it when it has connected the events to its rings. */
+/* How long a process waits at most for the answer, which the launcher sends when it has connected the events. */
 #define CSINK_BOUNDARY_WAIT_MS 50
 
 #define CSINK_BOUNDARY_MAX_CPUS 8192

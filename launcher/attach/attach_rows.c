@@ -128,7 +128,7 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 	}
 }
 
-/* When the library began in an image; UINT64_MAX: it is not known, or did not. */
+/* When the library began to sample an image; UINT64_MAX: never, or not known. */
 static uint64_t start_of(const struct csink_attach_image *image, const struct csink_attach_starts *starts)
 {
 	uint32_t first = CSINK_LOWER(starts->nr, i,

@@ -187,7 +187,7 @@ static void write_parent(const struct csink_boundary *b, int32_t tid, const stru
 		return; /* its children ask, as before */
 }
 
-/* What was opened from this place on belongs to a source. */
+/* Give a source the events that were opened: those from index first of the open ones on. */
 static int give_source(struct csink_boundary *b, uint32_t first, uint32_t number)
 {
 	struct csink_boundary_source *source = &b->sources[number - 1];
@@ -255,7 +255,7 @@ void csink_boundary_count_request(struct csink_boundary *b, int32_t tid, int32_t
 		*asking = (struct csink_boundary_asking){.tid = tid, .since_ns = now_ns};
 	if (++asking->nr != MANY_REQUESTS)
 		return;
-	/* Read before, so that it is the one that is armed, or an earlier one that is forgotten. */
+	/* The start time is read before arming: if the TID changes its owner meanwhile, this one is forgotten. */
 	if (csink_task_read(tid, &task))
 		return;
 	asking->start_ticks = task.start_ticks;

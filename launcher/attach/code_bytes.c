@@ -107,7 +107,7 @@ uint32_t csink_code_find_starts(const struct csink_attach_object *object, uint64
 	bool is_filled = false;
 	struct csink_x86_insn insn;
 
-	/* It begins somewhere within an instruction, and is in step with them soon. */
+	/* Decoding may begin within an instruction; after a few, it agrees with the real ones. */
 	for (size_t at = 0; at < bytes && from + at <= pc; at += insn.bytes) {
 		bool is_aligned = (from + at) % 16 == 0;
 

@@ -49,8 +49,8 @@ struct csink_attach_image {
 /* Samples of one thread with one stack. */
 struct csink_attach_row {
 	uint32_t image, thread, chain, epoch;
-	bool is_injected; /* its image was then: the library may have recorded them, too */
-	uint32_t moment;  /* not 0: it is one sample, and this its number */
+	bool is_injected; /* the image was injected then: the library may have recorded these samples, too */
+	uint32_t moment;  /* 0: any number of samples; else the row is one sample, and this its number */
 	uint64_t leaf, first_ns, nr_samples;
 	uint64_t weights[CSINK_MAX_EVENTS];
 };

@@ -152,7 +152,7 @@ static void add_image(struct unreads *all, const struct csink_attach_image *imag
 	}
 }
 
-/* The reason of the first one that is left, with all its processes, which are taken out. */
+/* Note the reason of the entry first with all its processes, and take out the entries that have it. */
 static void note_reason(struct unreads *all, uint32_t first, bool in_run, struct csink_outside *outside)
 {
 	const char *reason = all->at[first].reason;

@@ -299,7 +299,8 @@ static bool has_names(const struct csink_rec_code *code, const struct csink_rec_
 	return code->head.aux == same->head.aux && bytes == same_bytes && !memcmp(names, same_names, bytes);
 }
 
-/* Once for all functions of a file: to look for it costs a system call for each directory. 0 without memory. */
+/* Find the file of a function, once for all functions of that file: each search costs a system call for each
+ * directory. 0 without memory. */
 static csink_str_t script_file(struct csink_frames *f, const struct csink_rec_code *code)
 {
 	size_t bytes;

@@ -113,7 +113,7 @@ static void read_head(int fd, struct csink_rec_header *head)
 }
 
 /*
- * @cuts  it is to be read now, and not before: see struct csink_rec_cut.
+ * @cuts  the recording is to be read as it is now: see struct csink_rec_cut.
  * A process that goes on keeps what it adds, once it knows that its file is gone. Of one that has ended, a child may
  * just begin to run. A file without a header was made just now.
  */
@@ -126,7 +126,7 @@ static void mark_collected(int dir_fd, const char *name, bool cuts)
 	if (fd < 0)
 		return;
 	read_head(fd, &head);
-	/* The mark that it found when it ended holds: it may be making its profile now. */
+	/* A mark that the process has seen at its end stays: the process may be making its profile now. */
 	if (head.magic == CSINK_REC_MAGIC && (head.collected == CSINK_REC_COLLECTED || head.cut.is_continued))
 		return;
 	if (cuts && head.magic == CSINK_REC_MAGIC && head.state != CSINK_REC_EXITED) {

@@ -29,7 +29,8 @@ struct csink_gate_file {
 struct csink_gate_placement {
 	struct csink_gate_file *files;
 	uint32_t nr, cap;
-	char *pool;     /* pages of this process, by which files get others; made for the first move; NULL: none */
+	char *pool; /* pages, some of which are freed before a file is read, so that it is read into these; NULL: none
+		       yet */
 	bool two_sides; /* the two sides differ; files that both use have the same offset in both and are not moved */
 };
 

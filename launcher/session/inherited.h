@@ -1,6 +1,6 @@
 /*
- * What a launcher must hand on untouched although it uses it itself: signal dispositions, the signal mask and the limit
- * on open files; and the CPUs of its commands, where they are to have others than it has itself.
+ * What a launcher changes for itself and must hand on to its commands unchanged: signal dispositions, the signal mask
+ * and the limit on open files; and the CPUs of its commands, if they differ from the launcher's own.
  */
 #ifndef CSINK_INHERITED_H
 #define CSINK_INHERITED_H

@@ -1,4 +1,4 @@
-/* See symbols_kept.h. */
+/* Names that are kept from one profile to the next: see symbols_kept.h. */
 #include "launcher/symbols/symbols_kept.h"
 
 #include <stdlib.h>

@@ -22,7 +22,7 @@
 #define SCREEN_P 0.1    /* by Simes, of all that is asked of a case: 1 of 10 cases that are equal goes on */
 #define SCREEN_PART 0.6 /* of the time: what screening may use */
 
-/* How long a run may take: this, and so many times what it took at first. */
+/* A run may take RUN_LIMIT seconds, and RUN_LIMIT_TIMES times as long as when its iterations were found. */
 #define RUN_LIMIT 10
 #define RUN_LIMIT_TIMES 20
 

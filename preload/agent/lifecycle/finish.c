@@ -247,9 +247,9 @@ static void later_output(char *to, size_t size)
 }
 
 /*
- * What the run's profile has already lies behind all that we have mapped, in a file that has no name any more:
- * mremap(2) of no bytes of a shared mapping makes another one of the same file. What is written in @fd's header says
- * whether it is there.
+ * Copy the cut, which the run's profile has already, into @fd. It lies behind all that is mapped of the recording,
+ * whose file has no name any more: mremap(2) with an old size of 0 maps that file once more. The cut in @fd's header
+ * shows whether the copy is there.
  */
 static bool copy_cut(int fd, size_t recording_bytes)
 {

@@ -28,7 +28,7 @@ struct csink_gdb_descriptor {
 struct csink_jit_list {
 	_Atomic uintptr_t at; /* the descriptor; 0: none. Stored by the thread that refreshes the modules. */
 	const void *link_map; /* of its object; constant while @at is set */
-	/* As it was when its list was last read whole. Written by the thread that looks. */
+	/* The descriptor as it was when its list was last read whole. Written by the thread that reads the lists. */
 	struct csink_gdb_descriptor last;
 };
 extern struct csink_jit_list csink_jit_lists[CSINK_JIT_LISTS] __attribute__((visibility("hidden")));
