@@ -1,5 +1,6 @@
 /*
- * What a run under qemu-user executed, from the files that countersink's plugin wrote (include/internal/simulated_counts.h).
+ * What a run under qemu-user executed, from the files that countersink's plugin wrote
+ * (include/internal/simulated_counts.h).
  */
 #ifndef CSINK_QEMU_READ_H
 #define CSINK_QEMU_READ_H
