@@ -78,6 +78,9 @@ void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_json(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_verdict(FILE *out, const struct csink_gate_result *r);
+
+/** Write the two lines of a file with a verdict, of a suite, too. @word  one of our own: "ok", "regressed", ... */
+void csink_gate_put_verdict(FILE *out, const char *word, int status, const char *headline);
 void csink_gate_print_github(FILE *out, const struct csink_gate_result *r);
 
 #endif

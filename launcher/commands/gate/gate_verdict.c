@@ -14,13 +14,17 @@ static const char *word_of(const struct csink_gate_result *r)
 	return r->verdicts->nr_open ? csink_gate_verdict_words[CSINK_GATE_INCONCLUSIVE] : "ok";
 }
 
+void csink_gate_put_verdict(FILE *out, const char *word, int status, const char *headline)
+{
+	fprintf(out, "%s\n{\"verdict\":\"%s\",\"status\":%d,\"headline\":", word, word, status);
+	csink_json_quote(out, headline, false);
+	fputs("}\n", out);
+}
+
 void csink_gate_print_verdict(FILE *out, const struct csink_gate_result *r)
 {
 	char headline[1024];
 
 	csink_gate_headline(r, headline, sizeof(headline));
-	fprintf(out, "%s\n{\"verdict\":\"%s\",\"status\":%d,\"headline\":", word_of(r), word_of(r),
-		csink_gate_status(r));
-	csink_json_quote(out, headline, false);
-	fputs("}\n", out);
+	csink_gate_put_verdict(out, word_of(r), csink_gate_status(r), headline);
 }

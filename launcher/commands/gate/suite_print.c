@@ -191,7 +191,5 @@ void csink_suite_print_verdict(FILE *out, const struct csink_suite_result *r)
 	}
 	if (!r->error && !slower && open && status != CSINK_EXIT_FAILED)
 		word = csink_gate_verdict_words[CSINK_GATE_INCONCLUSIVE];
-	fprintf(out, "%s\n{\"verdict\":\"%s\",\"status\":%d,\"headline\":", word, word, status);
-	csink_json_quote(out, headline, false);
-	fputs("}\n", out);
+	csink_gate_put_verdict(out, word, status, headline);
 }
