@@ -60,7 +60,8 @@ int csink_recording_cut(int fd)
 	struct stat st;
 	int err;
 
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.magic != CSINK_REC_MAGIC)
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.magic != CSINK_REC_MAGIC ||
+	    header.version != CSINK_REC_VERSION)
 		return -EBADMSG;
 	if (fstat(fd, &st))
 		return -errno;

@@ -11,7 +11,8 @@
  * Copy what a recording has now behind its end, and note in its header where. Where that fails nothing stays: the
  * process's own profile then has all that it did.
  * @fd  open for reading and writing.
- * Returns 0, -EBADMSG (no recording), or what reading and writing gave. Context: thread; the process may be writing.
+ * Returns 0, -EBADMSG (no recording, or of another version), or what reading and writing gave. Context: thread; the
+ * process may be writing.
  */
 int csink_recording_cut(int fd);
 

@@ -110,6 +110,9 @@ static void read_head(int fd, struct csink_rec_header *head)
 {
 	if (pread(fd, head, sizeof(*head), 0) != (ssize_t)sizeof(*head))
 		memset(head, 0, sizeof(*head));
+	/* Another version has other things there: of a library that was replaced on disk while its process ran. */
+	if (head->version != CSINK_REC_VERSION)
+		memset(&head->cut, 0, sizeof(head->cut));
 }
 
 /*

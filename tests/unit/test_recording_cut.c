@@ -209,6 +209,29 @@ int main(void)
 	ok(r.header->collected == CSINK_REC_COLLECTED_WHOLE && !r.header->cut.bytes,
 	   "the recording of a process that has ended is marked as a whole, without a cut");
 
+	/* An older version has children's entries where the cut is now. */
+	for (uint32_t state = CSINK_REC_LIVE; state <= CSINK_REC_EXITED; state++) {
+		struct csink_rec_header header;
+
+		cut = (struct csink_rec_cut){.at = 1, .bytes = 2, .is_continued = 3};
+		r.header->cut = cut;
+		r.header->version = CSINK_REC_VERSION - 1;
+		r.header->collected = 0;
+		r.header->state = state;
+		record_write(&r, directory, "100.0.rec");
+		mark();
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
+			abort();
+		ok(header.collected && !memcmp(&header.cut, &cut, sizeof(cut)) && !fstat(fd, &st) &&
+			   st.st_size == (off_t)r.size,
+		   "a recording of another version is marked, and not changed otherwise (state %u)", state);
+		close(fd);
+	}
+	r.header->version = CSINK_REC_VERSION;
+	memset(&r.header->cut, 0, sizeof(r.header->cut));
+	record_write(&r, directory, "100.0.rec");
+
 	/* What is no recording, and a cut that is not there. */
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	r.header->collected = CSINK_REC_COLLECTED;
