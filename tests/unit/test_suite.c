@@ -81,6 +81,27 @@ static void test_gbench(void)
 	   "google-benchmark: a report that is no JSON is an error");
 }
 
+/* Of a case whose runs make as many iterations as a time allows. */
+static void test_division(void)
+{
+	struct csink_suite_case c = {.name = (char *)"BM_A", .is_by_time = true};
+	struct csink_gate_run *run = csink_gate_run_add(&c.data, CSINK_GATE_OLD);
+	struct csink_suite one = {.harness = &csink_suite_gbench, .report = "/tmp/report.XXXXXX"};
+	int fd = mkstemp(one.report);
+	int cpu = csink_gate_metric_find(&c.data, "cpu", "CPU time", "nanoseconds");
+	int rss = csink_gate_metric_find(&c.data, "max-rss", "max RSS", "bytes");
+	int rate = csink_gate_metric_find(&c.data, "rate", "rate", "requests/s");
+
+	dprintf(fd, "{\"benchmarks\":[{\"name\":\"BM_A\",\"iterations\":4}]}");
+	close(fd);
+	c.data.metrics[rate].more_is_better = true;
+	run->metrics[cpu] = run->metrics[rss] = run->metrics[rate] = 8;
+	ok(!csink_suite_divide(&one, &c) && run->metrics[cpu] == 2, "CPU time is that of an iteration");
+	ok(run->metrics[rss] == 8 && run->metrics[rate] == 8, "memory at most and rates are not divided");
+	ok(access(one.report, F_OK), "the report is removed");
+	csink_gate_data_free(&c.data);
+}
+
 static void test_gotest(void)
 {
 	struct csink_suite_case c = {.name = (char *)"BenchmarkA/x-1"};
@@ -256,6 +277,7 @@ static void test_without_pidfd(void)
 int main(void)
 {
 	test_gbench();
+	test_division();
 	test_gotest();
 	test_pytest();
 	test_lines();

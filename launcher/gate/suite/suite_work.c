@@ -156,8 +156,8 @@ static void divide(struct csink_gate_data *data, struct csink_gate_run *run, dou
 	struct csink_gate_weights *weights = &run->weights;
 
 	for (uint32_t m = 0; m < data->nr_metrics; m++) {
-		/* Memory at most is no sum. */
-		if (strcmp(data->metrics[m].name, "max-rss") != 0)
+		/* Memory at most is no sum, nor is a rate. */
+		if (strcmp(data->metrics[m].name, "max-rss") != 0 && !data->metrics[m].more_is_better)
 			run->metrics[m] /= by;
 	}
 	for (uint32_t f = 0; f < weights->nr; f++) {
