@@ -149,7 +149,7 @@ chmod +x package.test ctest pytest
 gate --suite --list-cases --self-check -- ./package.test
 is "$(sed -n 1p out.tap)" 'BenchmarkA/x_y' "a Go test program is found by asking, and sub-benchmarks by running them" || diag "$(cat out.tap err)"
 gate --suite --list-cases --self-check -- ./ctest
-is "$(tr -d '\t' <out.tap)" "$(printf '%s\n' 'a[1]' "old: cd / && MADE=1 2 /bin/echo 'x y'" "new: cd / && MADE=1 2 /bin/echo 'x y'")" \
+is "$(tr -d '\t' <out.tap)" "$(printf '%s\n' 'a[1]' "old: cd / && MADE='1 2' /bin/echo 'x y'" "new: cd / && MADE='1 2' /bin/echo 'x y'")" \
 	"ctest: command, directory and environment of a test" || diag "$(cat err)"
 ok "ctest: a test that sets a fixture up has run" test -e was_set
 gate --suite --list-cases --self-check -- ./pytest

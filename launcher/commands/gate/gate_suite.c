@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/path.h"
@@ -225,6 +226,30 @@ static int write_result(const struct csink_gate_settings *set, struct csink_suit
 
 /* ---- running ---- */
 
+/* As a shell reads it. */
+static void print_word(const char *word)
+{
+	size_t size = 4 * strlen(word) + 4;
+	char *quoted = calloc(1, size);
+
+	if (quoted)
+		csink_append_word(quoted, size, word);
+	csink_text_print(stdout, "%s", quoted ? quoted : word);
+	free(quoted);
+}
+
+static void print_variable(const char *variable)
+{
+	size_t name = strcspn(variable, "=");
+
+	csink_text_print(stdout, "%.*s", (int)name, variable);
+	if (variable[name]) {
+		putchar('=');
+		print_word(variable + name + 1);
+	}
+	putchar(' ');
+}
+
 static void print_job(const struct csink_suite_job *job)
 {
 	size_t size = 64;
@@ -235,9 +260,13 @@ static void print_job(const struct csink_suite_job *job)
 	line = malloc(size);
 	if (!line)
 		return;
-	csink_text_print(stdout, "%s%s%s", job->dir ? "cd " : "", job->dir ? job->dir : "", job->dir ? " && " : "");
+	if (job->dir) {
+		fputs("cd ", stdout);
+		print_word(job->dir);
+		fputs(" && ", stdout);
+	}
 	for (uint32_t i = 0; i < job->env.nr; i++)
-		csink_text_print(stdout, "%s ", job->env.all[i]);
+		print_variable(job->env.all[i]);
 	csink_text_print(stdout, "%s\n", csink_gate_command_print(job->argv.all, line, size));
 	free(line);
 }
