@@ -84,7 +84,7 @@ UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 # over thirty of CPU time) make a tier of their own, so that `make check` takes less than three minutes on two processors.
 LONE_CLI_TESTS := exhausted
 SLOW_LONE_CLI_TESTS := gate gate_baseline gate_suite
-SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames_async frames_go frames_java frames_languages frames_v8 gate_ci gate_deterministic limits made_pythons outside own_events programs_denied programs_unprivileged reserve
+SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames frames_async frames_go frames_java frames_languages frames_v8 gate_ci gate_deterministic limits made_pythons outside own_events programs_denied programs_unprivileged reserve
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
