@@ -541,7 +541,7 @@ static int resolve_cached(struct csink_profile *p, const struct csink_object *ob
 static int resolve_known(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
 			 uint32_t nr_wants, int err)
 {
-	struct csink_symbols_cache cache;
+	struct csink_symbols_cache cache = {0};
 	uint32_t left;
 	int flags = 0;
 

@@ -34,7 +34,7 @@ static void put(const char *source, uint64_t address, const char *name)
 	struct csink_answer answer = {address, address + 16, named_location(p, address + 0x7000, name, 12),
 				      CSINK_FOUND_NAMES | CSINK_FOUND_LINES};
 	struct csink_answers answers = {.p = p, .all = &answer, .nr = 1};
-	struct csink_symbols_cache cache;
+	struct csink_symbols_cache cache = {0};
 
 	csink_symbols_cache_open(&cache, &object, source);
 	csink_symbols_cache_put(&cache, &answers, 1, false);
@@ -49,7 +49,7 @@ static const char *get(const char *source, uint64_t address)
 	struct csink_want wants[3] = {{1, csink_profile_location_add(p, 0, 1, NULL, 0)},
 				      {address, csink_profile_location_add(p, 0, 2, NULL, 0)},
 				      {3, csink_profile_location_add(p, 0, 3, NULL, 0)}};
-	struct csink_symbols_cache cache;
+	struct csink_symbols_cache cache = {0};
 	static char name[64];
 	int flags = 0;
 	uint32_t left;

@@ -108,7 +108,7 @@ static void test_same(const char *path, const char *what)
 	struct code code = find_code(path);
 	char *plain = names_of(path, code, true), *some = names_of(path, code, false), *kept;
 
-	ok(count_lines(plain, " ") > NR_ADDRESSES / 4, "%s: there are names (%u of %u addresses)", what,
+	ok(count_lines(plain, " ") > NR_ADDRESSES / 8, "%s: there are names (%u of %u addresses)", what,
 	   count_lines(plain, " "), NR_ADDRESSES);
 	csink_symbols_keep_begin();
 	kept = names_of(path, code, false);
