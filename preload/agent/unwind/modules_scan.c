@@ -137,11 +137,14 @@ static bool read_segments(struct csink_module_info *info)
 	return found;
 }
 
-/* Where the ELF header of an object lies, and so its program headers. */
+/*
+ * Where the ELF header of an object lies, and so its program headers. glibc 2.36 for arm64 has a place behind it for
+ * the start of the loader itself, whose header is where its addresses begin.
+ */
 static bool find_headers(struct csink_module *module)
 {
 	uintptr_t base = module->bias;
-	ElfW(Ehdr) ehdr;
+	ElfW(Ehdr) ehdr = {0};
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 	struct dl_find_object found;
@@ -149,12 +152,13 @@ static bool find_headers(struct csink_module *module)
 	if (csink_find_object && csink_find_object((void *)module->dynamic, &found) == 0)
 		base = (uintptr_t)found.dlfo_map_start;
 #endif
-	if (!csink_module_copy(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
-	    ehdr.e_phentsize != sizeof(ElfW(Phdr)))
+	if ((!csink_module_copy(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG)) &&
+	    (!csink_copy_by_call(&ehdr, (void *)(base = module->bias), sizeof(ehdr)) ||
+	     memcmp(ehdr.e_ident, ELFMAG, SELFMAG)))
 		return false;
 	module->phdr = (const ElfW(Phdr) *)(base + ehdr.e_phoff);
 	module->nr_phdr = ehdr.e_phnum;
-	return true;
+	return ehdr.e_phentsize == sizeof(ElfW(Phdr));
 }
 
 void csink_module_program(char *path, size_t size)
