@@ -161,7 +161,7 @@ static void test_power(void)
 	struct outcome outcome;
 
 	program.now[3] *= 1.1;
-	outcome = judge_many(&program, 40, 16, 0.01, "f3");
+	outcome = judge_many(&program, 40, 13, 0.01, "f3");
 	ok(outcome.named >= 38, "10 %% slower, 12 %% of the time: named in %u of 40", outcome.named);
 	ok(outcome.others <= 1, "10 %% slower: another function is blamed in %u", outcome.others);
 	program.unpaired = true;
@@ -172,7 +172,7 @@ static void test_power(void)
 	program = plain();
 	program.old[1] = 150e6;
 	program.now[1] = 165e6;
-	outcome = judge_many(&program, 40, 16, 0.01, "f1");
+	outcome = judge_many(&program, 40, 13, 0.01, "f1");
 	ok(outcome.named >= 38 && outcome.others <= 1, "most of the time in the slower one: named in %u of 40",
 	   outcome.named);
 	ok(outcome.improved <= 1, "most of the time in the slower one: another function improves in %u",
@@ -287,7 +287,7 @@ static void test_interpreted(void)
 	struct csink_gate_data data = {.paired = true};
 	struct csink_gate_verdicts v;
 
-	for (int i = 0; i < 24; i++) {
+	for (int i = 0; i < 16; i++) {
 		add_interpreted(&data, CSINK_GATE_OLD, 2);
 		add_interpreted(&data, CSINK_GATE_NEW, 2);
 	}
@@ -368,8 +368,8 @@ static void test_moved(void)
 	csink_gate_data_free(&data);
 }
 
-/* The verdict on f3, which got 20 % slower, where f1 takes 6 % more in some of 20 pairs and 4 or 10 % less in the
- * others. */
+/* The verdict on f3, which got 20 % slower, where f1 takes 10 % more in some of 20 pairs and as much less in the others:
+ * all of one rank. */
 static enum csink_gate_verdict beside_neighbour(int nr_slower)
 {
 	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
@@ -381,7 +381,7 @@ static enum csink_gate_verdict beside_neighbour(int nr_slower)
 	program.noise = program.speed_noise = 0;
 	program.now[3] *= 1.2;
 	for (int i = 0; i < 20; i++) {
-		program.now[1] = program.old[1] * (i < nr_slower ? 1.06 : i % 2 ? 0.9 : 0.96);
+		program.now[1] = program.old[1] * (i < nr_slower ? 1.1 : 1 / 1.1);
 		add_runs(&data, &program, 1);
 	}
 	csink_gate_judge(&data, &rules, 0, &v);
