@@ -196,28 +196,36 @@ bool csink_code_is_jump(const struct csink_attach_object *object, uint64_t vaddr
 	return false;
 }
 
-bool csink_code_returns_from_signal(const struct csink_attach_object *object, uint64_t vaddr, uint32_t *context)
+bool csink_code_returns_from_signal(const struct csink_attach_object *object, uint64_t vaddr, bool is_interrupted,
+				    uint32_t *context)
 {
+	enum { CALL = 2, MAX = 9 }; /* bytes of the system call; of all */
 	static const struct {
 		bool is_32;
-		uint8_t bytes;
+		uint8_t bytes, pops; /* pops: bytes of the first instruction, which pops a word */
 		const char *code;
 		uint32_t context;
 	} known[] = {
-		{false, 9, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 40}, /* mov $15, %rax; syscall */
-		{false, 7, "\xb8\x0f\0\0\0\x0f\x05", 40},         /* mov $15, %eax; syscall */
-		{true, 7, "\xb8\xad\0\0\0\xcd\x80", 160},         /* mov $173, %eax; int $0x80 */
-		{true, 8, "\x58\xb8\x77\0\0\0\xcd\x80", 4},       /* pop %eax; mov $119, %eax; int $0x80 */
+		{false, 9, 0, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 40}, /* mov $15, %rax; syscall */
+		{false, 7, 0, "\xb8\x0f\0\0\0\x0f\x05", 40},         /* mov $15, %eax; syscall */
+		{true, 7, 0, "\xb8\xad\0\0\0\xcd\x80", 160},         /* mov $173, %eax; int $0x80 */
+		{true, 8, 1, "\x58\xb8\x77\0\0\0\xcd\x80", 4},       /* pop %eax; mov $119, %eax; int $0x80 */
 	};
-	uint8_t code[9];
-	size_t bytes = csink_object_code_read(object, vaddr, code, sizeof(code));
+	uint8_t code[MAX];
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(known); i++) {
-		if (known[i].is_32 != object->is_32 || bytes < known[i].bytes ||
-		    memcmp(code, known[i].code, known[i].bytes))
+		/* How much of it is before the address: none, the pop, all but the call, all. */
+		const uint8_t passed[] = {0, known[i].pops, known[i].bytes - CALL, known[i].bytes};
+
+		if (known[i].is_32 != object->is_32)
 			continue;
-		*context = known[i].context;
-		return true;
+		for (size_t j = 0; j < (is_interrupted ? CSINK_ARRAY_SIZE(passed) : 1); j++) {
+			if (csink_object_code_read(object, vaddr - passed[j], code, known[i].bytes) != known[i].bytes ||
+			    memcmp(code, known[i].code, known[i].bytes))
+				continue;
+			*context = known[i].context - (passed[j] && known[i].pops ? 4 : 0);
+			return true;
+		}
 	}
 	return false;
 }

@@ -36,7 +36,10 @@ bool csink_code_is_jump(const struct csink_attach_object *object, uint64_t vaddr
 /**
  * Is it the way back from a signal handler? Then *context is how far above the stack pointer the kernel's
  * struct sigcontext lies.
+ * @is_interrupted  vaddr is where a thread was when it was sampled: any instruction of it, or behind it, which is where
+ *                  a thread is that is in the system call; else a handler returns to vaddr, its first instruction
  */
-bool csink_code_returns_from_signal(const struct csink_attach_object *object, uint64_t vaddr, uint32_t *context);
+bool csink_code_returns_from_signal(const struct csink_attach_object *object, uint64_t vaddr, bool is_interrupted,
+				    uint32_t *context);
 
 #endif

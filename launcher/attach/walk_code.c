@@ -129,7 +129,7 @@ static enum likeness look_at(const struct frame *f, uint64_t ra, uint64_t *start
 		break;
 	}
 	/* Handlers of signals return to where nothing called them. */
-	return csink_code_returns_from_signal(object, ra - bias, &unused) ? OF_SOMETHING : NO_CALL;
+	return csink_code_returns_from_signal(object, ra - bias, false, &unused) ? OF_SOMETHING : NO_CALL;
 }
 
 static void note(const struct frame *f, bool is_guess)
@@ -313,8 +313,7 @@ static bool by_frame_pointer(struct frame *f, enum csink_copy_step *step)
 
 /* ---- signals ---- */
 
-/* Sets the registers to those that a signal interrupted, as the kernel wrote them. */
-static enum csink_copy_step return_from_signal(struct csink_copy_walker *w, uint32_t context)
+enum csink_copy_step csink_copy_step_signal(struct csink_copy_walker *w, uint32_t context)
 {
 	/* Where struct sigcontext has them, in words, by DWARF's number as walks have it; 0xff: not looked at. */
 	static const uint8_t of_64[CSINK_NR_REGS] = {13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7, 16};
@@ -398,8 +397,8 @@ enum csink_copy_step csink_copy_step_untabled(struct csink_copy_walker *w, const
 		return CSINK_COPY_END;
 	if (!is_readable)
 		return csink_copy_step_fp(w);
-	if (csink_code_returns_from_signal(object, f.pc, &context))
-		return return_from_signal(w, context);
+	if (csink_code_returns_from_signal(object, f.pc, w->exact, &context))
+		return csink_copy_step_signal(w, context);
 	return step_by_anything(&f);
 }
 #else
@@ -414,5 +413,11 @@ bool csink_copy_step_by_code(struct csink_copy_walker *w, const struct csink_att
 {
 	(void)w, (void)object, (void)bias;
 	return false;
+}
+
+enum csink_copy_step csink_copy_step_signal(struct csink_copy_walker *w, uint32_t context)
+{
+	(void)w, (void)context;
+	return CSINK_COPY_OTHER_STACK;
 }
 #endif

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "include/internal/base.h"
 #include "include/internal/recording_format.h"
@@ -26,6 +27,7 @@ const uint64_t csink_walk_regs_mask = 0x1ffffffff, csink_walk_pc_mask = 1ULL << 
 #endif
 
 #define NR_CACHED 8192
+#define GO_CONTEXT offsetof(ucontext_t, uc_mcontext) /* above the stack pointer of a handler of Go that returned */
 
 /* Rules at an address of an object, once read. */
 struct cached {
@@ -206,6 +208,8 @@ static enum csink_copy_step step_by_go(struct csink_copy_walker *w, const struct
 
 	if (rule->role & CSINK_GO_OUTERMOST)
 		return CSINK_COPY_END;
+	if (rule->role & CSINK_GO_RETURNS)
+		return csink_copy_step_signal(w, GO_CONTEXT);
 	if (rule->role & CSINK_GO_SWITCHES &&
 	    !(csink_copy_known(w, CSINK_REG_FP) && w->regs.value[CSINK_REG_FP] + 8 == slot))
 		return CSINK_COPY_OTHER_STACK;

@@ -46,6 +46,12 @@ enum csink_copy_step csink_copy_step_untabled(struct csink_copy_walker *w, const
 					      uint64_t bias);
 
 /**
+ * To what a signal interrupted: sets the registers as the kernel wrote them.
+ * @context  how far above the stack pointer its struct sigcontext lies
+ */
+enum csink_copy_step csink_copy_step_signal(struct csink_copy_walker *w, uint32_t context);
+
+/**
  * By the code's own way to its return alone. False: there is none, or no call lies before the address that it gives;
  * the walker stays where it is.
  */

@@ -14,7 +14,7 @@ enum { FLAG_OUTERMOST = 1, FLAG_SWITCHES = 2 };
 static uint32_t role_of(const char *name)
 {
 	static const struct {
-		char name[15];
+		char name[21];
 		uint8_t role;
 	} functions[] = {
 		/* What mcall calls does not return to it: it gives the thread to other goroutines. */
@@ -33,6 +33,8 @@ static uint32_t role_of(const char *name)
 		{"asyncPreempt", CSINK_GO_INTERRUPTS},
 		{"sigpanic", CSINK_GO_INTERRUPTS},
 		{"sigtramp", CSINK_GO_HANDLES},
+		{"sigreturn", CSINK_GO_RETURNS},
+		{"sigreturn__sigaction", CSINK_GO_RETURNS},
 	};
 
 	if (!name || strncmp(name, RUNTIME, sizeof(RUNTIME) - 1))

@@ -88,6 +88,7 @@ enum csink_go_role {
 	CSINK_GO_CALLS_C = 16,   /* it has gone from a goroutine's stack to the thread's, for functions of C */
 	CSINK_GO_GROWS = 32,     /* the same, to make the stack of the function larger that has called it */
 	CSINK_GO_HANDLES = 64,   /* a signal's handler: outermost on its stack, unless one knows what it interrupted */
+	CSINK_GO_RETURNS = 128,  /* a signal's handler returns there, and it to what the signal interrupted */
 };
 
 struct csink_go_rule {

@@ -81,7 +81,7 @@ static void follow_code(const struct csink_attach_object *object)
 			csink_code_call_before(object, pc, &target);
 			csink_code_is_jump(object, pc);
 			csink_code_is_first(object, object->entry);
-			csink_code_returns_from_signal(object, pc, &context);
+			csink_code_returns_from_signal(object, pc, pc & 1, &context);
 		}
 	}
 }

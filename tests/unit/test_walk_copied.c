@@ -1,7 +1,8 @@
 /*
  * Walks of copied stacks, by our own rules and by libunwind: the same copies of real programs' stacks, which a ptrace
  * stop gives; functions of this program whose rules are hard or made to do harm; tables with random bytes changed.
- * Stacks of Go: the joined walk of a small copy beside the tables' own of all of the stack.
+ * Stacks of Go: the joined walk of a small copy beside the tables' own of all of the stack. Threads in the system call
+ * that returns from a signal.
  */
 #include "launcher/attach/images.h"
 #include "launcher/attach/walk_libunwind.h"
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -302,17 +304,9 @@ static void check_programs(void)
 		check_program("python3", python, NR_STOPS);
 }
 
-/* ---- Go ---- */
+/* ---- threads in the system call that returns from a signal ---- */
 
 #if defined(__x86_64__)
-#define WHOLE_BYTES (1 << 20)
-#define COPY_BYTES 8192
-#define MAX_TASKS 64
-
-static struct {
-	uint32_t stops, complete, exact, whole, differ;
-} go_seen;
-
 /* As the kernel walks by frame pointers, on whatever stack: the instruction, then return addresses. */
 static uint64_t kernel_walk(pid_t tid, const uint64_t *regs, uint64_t *chain, uint64_t max)
 {
@@ -329,6 +323,134 @@ static uint64_t kernel_walk(pid_t tid, const uint64_t *regs, uint64_t *chain, ui
 	}
 	return nr;
 }
+
+enum { NR_RETURNS = 20, SYSCALL_STOP = SIGTRAP | 0x80 };
+
+static struct {
+	uint32_t stops, first, bare, complete;
+} returns;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+static void signals_itself(void)
+{
+	signal(SIGUSR1, on_signal);
+	for (;;)
+		raise(SIGUSR1);
+}
+
+/* The stack pointer is at the kernel's ucontext_t, which has where the signal came. */
+static void look_at_return(pid_t tid, struct csink_attach_image *image)
+{
+	static uint64_t chain[129];
+	uint64_t regs[64];
+	struct csink_walk_copy copy = {.regs = regs, .stack = stack, .chain = chain, .locate = locate, .arg = image};
+	enum csink_walk_copy_end end;
+	struct iovec local = {stack, sizeof(stack)}, remote;
+	ucontext_t context;
+	uint64_t interrupted;
+	ssize_t n;
+
+	if (!sampled_regs(tid, regs))
+		return;
+	remote = (struct iovec){(void *)(uintptr_t)csink_walk_copy_reg(regs, CSINK_REG_SP), sizeof(stack)};
+	for (n = -1; n < 0 && remote.iov_len >= sizeof(context); remote.iov_len /= 2)
+		n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+	if (n < (ssize_t)sizeof(context))
+		return;
+	memcpy(&context, stack, sizeof(context));
+	interrupted = (uint64_t)context.uc_mcontext.gregs[REG_RIP] | CSINK_FRAME_EXACT;
+	copy.stack_bytes = (uint64_t)n;
+	copy.nr_chain = kernel_walk(tid, regs, chain, CSINK_ARRAY_SIZE(chain));
+	returns.stops++;
+	returns.first += csink_walk_copy(&copy, frames[0], CSINK_MAX_DEPTH, &end) && frames[0][0] == interrupted;
+	returns.complete += end == CSINK_COPY_COMPLETE;
+	copy.locate = locate_bare;
+	returns.bare += csink_walk_copy(&copy, frames[0], CSINK_MAX_DEPTH, &end) && frames[0][0] == interrupted;
+}
+
+/* From one system call of any thread to the next one. */
+static void look_at_returns(pid_t pid)
+{
+	uint64_t deadline = csink_monotonic_ns() + 20000000000ULL;
+	struct user_regs_struct regs;
+	const char *tid;
+	pid_t task;
+	int status;
+
+	memset(&returns, 0, sizeof(returns));
+	CSINK_SYSFS_EACH(tid, "/proc/%d/task", pid) {
+		task = atoi(tid);
+		if (!ptrace(PTRACE_SEIZE, task, 0, PTRACE_O_TRACESYSGOOD))
+			ptrace(PTRACE_INTERRUPT, task, 0, 0);
+	}
+	if (!csink_attach_images_take(&images, pid, csink_monotonic_ns()))
+		return;
+	while (returns.stops < NR_RETURNS && csink_monotonic_ns() < deadline) {
+		task = waitpid(-1, &status, __WALL);
+		if (task < 0)
+			break;
+		if (!WIFSTOPPED(status))
+			continue;
+		if (WSTOPSIG(status) == SYSCALL_STOP && !ptrace(PTRACE_GETREGS, task, 0, &regs) &&
+		    regs.orig_rax == SYS_rt_sigreturn)
+			look_at_return(task, images.at[images.nr - 1]);
+		ptrace(PTRACE_SYSCALL, task, 0,
+		       status >> 16 == PTRACE_EVENT_STOP || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status));
+	}
+}
+
+static void end_program(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	while (waitpid(-1, NULL, __WALL) > 0) /* the first thread's end is reported when those of the others were */
+		;
+}
+
+static void check_returns(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		signals_itself();
+		_exit(1);
+	}
+	look_at_returns(pid);
+	end_program(pid);
+	is_num(returns.stops, NR_RETURNS, "threads were stopped in the system call that returns from a signal");
+	is_num(returns.first, returns.stops, "what the signal interrupted is the first caller");
+	is_num(returns.complete, returns.stops, "and the stack is whole");
+	is_num(returns.bare, returns.stops, "without tables, what the signal interrupted is the first caller");
+}
+
+static void check_returns_of_go(char *program)
+{
+	char *argv[] = {program, "60s", NULL};
+	pid_t pid = start_program(argv);
+
+	wait_until_it_works(pid);
+	look_at_returns(pid);
+	end_program(pid);
+	is_num(returns.stops, NR_RETURNS, "Go: threads were stopped in the system call that returns from a signal");
+	is_num(returns.first, returns.stops, "Go: what the signal interrupted is the first caller");
+	ok(returns.complete * 10 >= returns.stops * 9, "Go: %u of %u of these stacks reach their root",
+	   returns.complete, returns.stops);
+}
+#endif
+
+/* ---- Go ---- */
+
+#if defined(__x86_64__)
+#define WHOLE_BYTES (1 << 20)
+#define COPY_BYTES 8192
+#define MAX_TASKS 64
+
+static struct {
+	uint32_t stops, complete, exact, whole, differ;
+} go_seen;
 
 /* What the tables say of all of the stack; what a walk of its top, joined with the kernel's, says. */
 static void compare_go(pid_t tid, struct csink_walk_copy *copy)
@@ -410,14 +532,13 @@ static void check_go(char *program)
 
 	wait_until_it_works(pid);
 	stop_threads(pid);
-	kill(pid, SIGKILL);
-	while (waitpid(-1, NULL, __WALL) > 0) /* the first thread's end is reported when those of the others were */
-		;
+	end_program(pid);
 	printf("# %u stacks of Go: the tables' %u whole; joined, by %u bytes: %u whole, %u as the tables have them\n",
 	       go_seen.stops, go_seen.whole, COPY_BYTES, go_seen.complete, go_seen.exact);
 	ok(go_seen.stops > NR_STOPS, "Go: its stacks were copied");
 	ok(go_seen.complete * 100 >= go_seen.stops * 98, "Go: 98 of 100 joined stacks reach their root");
 	ok(go_seen.exact * 100 >= go_seen.stops * 98, "Go: 98 of 100 joined stacks are the tables'");
+	check_returns_of_go(program);
 }
 
 static void check_go_program(void)
@@ -574,6 +695,7 @@ int main(void)
 {
 	check_programs();
 #if defined(__x86_64__)
+	check_returns();
 	check_go_program();
 #endif
 	if (!ok(csink_attach_images_take(&images, getpid(), csink_monotonic_ns()), "this program is looked at"))

@@ -71,6 +71,8 @@ bool csink_go_row(uintptr_t pc, bool exact, csink_row_t *row)
 		return false;
 	if (rule.role & CSINK_GO_OUTERMOST && !(rule.role & CSINK_GO_HANDLES))
 		*row = csink_row_make(CSINK_ROW_END, 0, 0, 0, 0);
+	else if (rule.role & CSINK_GO_RETURNS)
+		*row = CSINK_ROW_SIGNAL;
 	else if (rule.role & CSINK_GO_SWITCHES)
 		*row = switching(&rule);
 	else if (rule.role & CSINK_GO_INTERRUPTS)
