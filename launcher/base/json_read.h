@@ -37,6 +37,12 @@ void csink_json_free(struct csink_json_value *value);
 /** The member of an object; NULL: there is none, or value is NULL or no object. Context: any. */
 const struct csink_json_value *csink_json_get(const struct csink_json_value *value, const char *key);
 
+/** The first member of an array or an object; NULL: there is none, or value is NULL or neither. Context: any. */
+static inline const struct csink_json_value *csink_json_first(const struct csink_json_value *value)
+{
+	return value ? value->first : NULL;
+}
+
 /** The member's text, or NULL if it is none; its number, or NAN. Context: any. */
 const char *csink_json_get_text(const struct csink_json_value *value, const char *key);
 double csink_json_get_number(const struct csink_json_value *value, const char *key);

@@ -152,6 +152,12 @@ gate --suite --list-cases --self-check -- ./ctest
 is "$(tr -d '\t' <out.tap)" "$(printf '%s\n' 'a[1]' "old: cd / && MADE='1 2' /bin/echo 'x y'" "new: cd / && MADE='1 2' /bin/echo 'x y'")" \
 	"ctest: command, directory and environment of a test" || diag "$(cat err)"
 ok "ctest: a test that sets a fixture up has run" test -e was_set
+mkdir -p gone
+sed '/"unbuilt"/s|^| {"name": "gone", "command": ["/bin/true"], "properties": [{"name": "FIXTURES_SETUP", "value": ["f"]}, {"name": "WORKING_DIRECTORY", "value": "/no/such"}]},\n|' ctest >gone/ctest
+chmod +x gone/ctest
+gate --suite --list-cases --self-check -- gone/ctest
+like "$?:$(cat err)" '^1:countersink: the old side \(/bin/true\) cannot be run: No such file or directory$' \
+	"ctest: a test whose directory is missing is named"
 gate --suite --list-cases --self-check -- ./pytest
 is "$(sed -n 1p out.tap)" 'f.py::t[a b]' "pytest: the benchmarks of its report are the cases" || diag "$(cat out.tap err)"
 

@@ -5,6 +5,7 @@
 #ifndef CSINK_HARNESS_H
 #define CSINK_HARNESS_H
 
+#include "launcher/base/message.h"
 #include "launcher/gate/gate_command.h"
 #include "launcher/gate/suite/suite.h"
 
@@ -30,7 +31,7 @@ struct csink_suite_harness {
 
 	/** Append what chooses exactly that case and that work to job->argv, which has the side's command already
 	 * (where list has given each case its job, that one). n: iterations, or of what is_by_time ns. Lack of memory
-	 * is remembered in the words. */
+	 * is remembered in the words. NULL: that job is the whole command. */
 	void (*choose)(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
 		       struct csink_suite_job *job);
 
@@ -55,9 +56,27 @@ struct csink_suite_harness {
 CSINK_SUITE_HARNESSES(X)
 #undef X
 
-/** Ask a side's command with some more words, ended by NULL; a status other than 0 is an error here. Returns 0
- * (csink_suite_answer_free), or -errno with suite->error. */
+/** Give the reason of a failure in suite->error. Returns err. */
+#define CSINK_SUITE_WHY(suite, err, ...) csink_why(err, (suite)->error, sizeof((suite)->error), __VA_ARGS__)
+
+/* ---- suite_cases.c: what functions that list cases share ---- */
+
+/** Run a job and free it; one without a directory runs where the side does. Returns 0 (csink_suite_answer_free,
+ * whatever the status), or -errno with suite->error; -EINTR and -ENOMEM need none. */
+int csink_suite_ask_job(struct csink_suite *suite, int side, struct csink_suite_job *job,
+			struct csink_suite_answer *answer);
+
+/** The same with a side's command and some more words, ended by NULL. */
+int csink_suite_ask_side(struct csink_suite *suite, int side, const char *const *more,
+			 struct csink_suite_answer *answer);
+
+/** The same, and a status other than 0 is an error. */
 int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const *more,
 			 struct csink_suite_answer *answer);
+
+/** Add a case for each line that is not empty. @name_of  the length of the name that a line begins with; 0: it has
+ * none; NULL: the whole line is the name. Returns 0 or -ENOMEM. */
+int csink_suite_add_lines(struct csink_suite *suite, int side, const char *text,
+			  size_t (*name_of)(const char *line, size_t len));
 
 #endif

@@ -16,22 +16,22 @@ static int is_ctest(struct csink_suite *suite)
 
 static const struct csink_json_value *property(const struct csink_json_value *test, const char *name)
 {
-	const struct csink_json_value *all = csink_json_get(test, "properties");
+	const struct csink_json_value *one = csink_json_first(csink_json_get(test, "properties"));
 
-	for (all = all ? all->first : NULL; all; all = all->next) {
-		const char *own = csink_json_get_text(all, "name");
+	for (; one; one = one->next) {
+		const char *own = csink_json_get_text(one, "name");
 
 		if (own && !strcmp(own, name))
-			return csink_json_get(all, "value");
+			return csink_json_get(one, "value");
 	}
 	return NULL;
 }
 
 static void put_texts(struct csink_suite_words *words, const struct csink_json_value *array)
 {
-	for (array = array ? array->first : NULL; array; array = array->next) {
-		if (array->text)
-			csink_suite_put(words, "%s", array->text);
+	for (const struct csink_json_value *one = csink_json_first(array); one; one = one->next) {
+		if (one->text)
+			csink_suite_put(words, "%s", one->text);
 	}
 }
 
@@ -47,19 +47,17 @@ static int read_job(const struct csink_json_value *test, struct csink_suite_job 
 	return job->argv.lacked_memory || job->env.lacked_memory || (dir && dir->text && !job->dir) ? -ENOMEM : 0;
 }
 
-static int set_up(struct csink_suite *suite, const struct csink_json_value *test, const char *name)
+static int set_up(struct csink_suite *suite, int side, const struct csink_json_value *test, const char *name)
 {
 	struct csink_suite_job job = {0};
-	struct csink_suite_answer answer;
+	struct csink_suite_answer answer = {0};
 	char why[1024];
 	int err = read_job(test, &job);
 
-	err = err ? err : csink_suite_ask(suite, &job, CSINK_SUITE_ASK_SECONDS, &answer);
+	err = err ? err : csink_suite_ask_job(suite, side, &job, &answer);
 	if (!err && csink_suite_answer_error(&answer, why, sizeof(why)))
-		err = csink_why(-EINVAL, suite->error, sizeof(suite->error), "%.200s, which sets a fixture up: %s",
-				name, why);
-	if (err != -ENOMEM && err != -EINTR)
-		csink_suite_answer_free(&answer);
+		err = CSINK_SUITE_WHY(suite, -EINVAL, "%.200s, which sets a fixture up: %s", name, why);
+	csink_suite_answer_free(&answer);
 	csink_suite_job_free(&job);
 	return err;
 }
@@ -67,18 +65,18 @@ static int set_up(struct csink_suite *suite, const struct csink_json_value *test
 static int add_test(struct csink_suite *suite, int side, const struct csink_json_value *test)
 {
 	const struct csink_json_value *disabled = property(test, "DISABLED");
-	const struct csink_json_value *command = csink_json_get(test, "command");
+	const struct csink_json_value *program = csink_json_first(csink_json_get(test, "command"));
 	const char *name = csink_json_get_text(test, "name");
 	struct csink_suite_case *c;
 
 	if (!name || property(test, "FIXTURES_CLEANUP") || (disabled && disabled->kind == CSINK_JSON_TRUE))
 		return 0;
-	if (!command || !command->first || !command->first->text) {
+	if (!program || !program->text) {
 		csink_gate_note(suite->series, "tests without a command, whose programs are not built, are left out");
 		return 0;
 	}
 	if (property(test, "FIXTURES_SETUP"))
-		return set_up(suite, test, name);
+		return set_up(suite, side, test, name);
 	c = csink_suite_case_add(suite, side, name, strlen(name));
 	if (c && c->given[side].argv.nr) {
 		csink_gate_note(suite->series,
@@ -93,7 +91,7 @@ static int list_ctest(struct csink_suite *suite, int side)
 	static const char *const more[] = {"--show-only=json-v1", NULL};
 	struct csink_suite_answer answer;
 	struct csink_json_value *json;
-	const struct csink_json_value *tests;
+	const struct csink_json_value *tests, *test;
 	int err = csink_suite_ask_list(suite, side, more, &answer);
 
 	if (err)
@@ -102,29 +100,16 @@ static int list_ctest(struct csink_suite *suite, int side)
 	csink_suite_answer_free(&answer);
 	tests = csink_json_get(json, "tests");
 	if (!tests)
-		err = csink_why(-EINVAL, suite->error, sizeof(suite->error), "%.200s: its list of tests is no JSON",
-				suite->argv[side][0]);
-	for (tests = tests ? tests->first : NULL; tests && !err; tests = tests->next)
-		err = add_test(suite, side, tests);
+		err = CSINK_SUITE_WHY(suite, -EINVAL, "%.200s: its list of tests is no JSON", suite->argv[side][0]);
+	for (test = csink_json_first(tests); test && !err; test = test->next)
+		err = add_test(suite, side, test);
 	csink_json_free(json);
 	return err;
-}
-
-/* The list has the whole command. */
-static void choose_ctest(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
-			 struct csink_suite_job *job)
-{
-	(void)suite;
-	(void)c;
-	(void)side;
-	(void)n;
-	(void)job;
 }
 
 const struct csink_suite_harness csink_suite_ctest = {
 	.name = "ctest",
 	.is_kind = is_ctest,
 	.list = list_ctest,
-	.choose = choose_ctest,
 	.one_run = true,
 };

@@ -16,66 +16,51 @@
 
 #define CHEAPEST_REPETITION 50e-6 /* seconds of an iteration */
 
-static int list_with(struct csink_suite *suite, int side, const char *more, struct csink_suite_answer *answer)
-{
-	struct csink_suite_job job = {.dir = (char *)suite->dirs[side]};
-	int err;
+#define LIST "--benchmark_list_tests=true"
 
-	csink_suite_put_all(&job.argv, suite->argv[side]);
-	csink_suite_put(&job.argv, "--benchmark_list_tests=true");
-	if (more)
-		csink_suite_put(&job.argv, "%s", more);
-	err = csink_suite_ask(suite, &job, CSINK_SUITE_ASK_SECONDS, answer);
-	csink_suite_words_free(&job.argv);
-	return err;
-}
+static const char *const list_all[] = {LIST, NULL};
 
 static bool is_list(const struct csink_suite_answer *answer)
 {
-	return !answer->exec_errno && !answer->timed_out && !answer->status && answer->out_bytes;
+	return csink_suite_answer_is_ok(answer) && answer->out_bytes;
 }
 
 /* A program that ignores the words lists the same, whatever filter it gets. */
 static int is_gbench(struct csink_suite *suite)
 {
+	static const char *const of_none[] = {LIST, "--benchmark_filter=^no case has this name$", NULL};
 	struct csink_suite_answer all, none;
-	int err = list_with(suite, CSINK_GATE_NEW, NULL, &all);
+	int err = csink_suite_ask_side(suite, CSINK_GATE_NEW, list_all, &all);
 	bool is;
 
 	if (err)
 		return err;
 	if (all.exec_errno)
-		err = csink_why(-ENOENT, suite->error, sizeof(suite->error), "%.200s cannot be executed: %s",
-				suite->argv[CSINK_GATE_NEW][0], strerror(all.exec_errno));
+		err = CSINK_SUITE_WHY(suite, -ENOENT, "%.200s cannot be executed: %s", suite->argv[CSINK_GATE_NEW][0],
+				      strerror(all.exec_errno));
 	is = is_list(&all);
 	csink_suite_answer_free(&all);
 	if (err || !is)
 		return err;
-	err = list_with(suite, CSINK_GATE_NEW, "--benchmark_filter=^no case has this name$", &none);
+	err = csink_suite_ask_side(suite, CSINK_GATE_NEW, of_none, &none);
 	if (err)
 		return err;
-	is = !none.status && !none.timed_out && !none.out_bytes;
+	is = csink_suite_answer_is_ok(&none) && !none.out_bytes;
 	csink_suite_answer_free(&none);
 	return is;
 }
 
 static int list_gbench(struct csink_suite *suite, int side)
 {
-	static const char *const more[] = {"--benchmark_list_tests=true", NULL};
+	static const char *const with_number[] = {LIST, "--benchmark_min_time=1x", NULL};
 	struct csink_suite_answer answer, exact;
-	const char *at, *line;
-	size_t len;
-	int err = csink_suite_ask_list(suite, side, more, &answer);
+	int err = csink_suite_ask_list(suite, side, list_all, &answer);
 
 	if (err)
 		return err;
-	at = answer.out;
-	while (!err && (line = csink_suite_line(&at, &len))) {
-		if (len && !csink_suite_case_add(suite, side, line, len))
-			err = -ENOMEM;
-	}
+	err = csink_suite_add_lines(suite, side, answer.out, NULL);
 	csink_suite_answer_free(&answer);
-	err = err ? err : list_with(suite, side, "--benchmark_min_time=1x", &exact);
+	err = err ? err : csink_suite_ask_side(suite, side, with_number, &exact);
 	if (err)
 		return err;
 	suite->takes_iterations = (side == CSINK_GATE_OLD || suite->takes_iterations) && is_list(&exact);
@@ -119,7 +104,7 @@ static double count_gbench(const struct csink_suite_case *c, const char *out, co
 			   size_t size)
 {
 	struct csink_json_value *json = report ? csink_json_read(report, strlen(report)) : NULL;
-	const struct csink_json_value *rows = csink_json_get(json, "benchmarks");
+	const struct csink_json_value *row = csink_json_first(csink_json_get(json, "benchmarks"));
 	double iterations = 0;
 
 	(void)out;
@@ -128,7 +113,7 @@ static double count_gbench(const struct csink_suite_case *c, const char *out, co
 		csink_why(0, why, size, "its report (--benchmark_out) is no JSON");
 		return -1;
 	}
-	for (const struct csink_json_value *row = rows ? rows->first : NULL; row; row = row->next) {
+	for (; row; row = row->next) {
 		const struct csink_json_value *failed = csink_json_get(row, "error_occurred");
 		const char *message = csink_json_get_text(row, "error_message");
 

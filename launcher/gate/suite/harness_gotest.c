@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/base/message.h"
 #include "launcher/gate/suite/harness.h"
 
 #define SPECIAL "\\.+*?()|[]{}^$" /* of Go's regexp.QuoteMeta */
@@ -39,25 +38,20 @@ static bool is_list(const char *text)
 
 static int is_gotest(struct csink_suite *suite)
 {
-	struct csink_suite_job job = {.dir = (char *)suite->dirs[CSINK_GATE_NEW]};
+	static const char *const more[] = {"-test.list=.*", NULL};
 	struct csink_suite_answer answer;
+	int err = csink_suite_ask_side(suite, CSINK_GATE_NEW, more, &answer);
 	bool is;
-	int err;
 
-	csink_suite_put_all(&job.argv, suite->argv[CSINK_GATE_NEW]);
-	csink_suite_put(&job.argv, "-test.list=.*");
-	err = csink_suite_ask(suite, &job, CSINK_SUITE_ASK_SECONDS, &answer);
-	csink_suite_words_free(&job.argv);
 	if (err)
 		return err;
-	is = !answer.exec_errno && !answer.timed_out && !answer.status && is_list(answer.out);
+	is = csink_suite_answer_is_ok(&answer) && is_list(answer.out);
 	csink_suite_answer_free(&answer);
 	return is;
 }
 
-/* "BenchmarkX/y-2   100   123 ns/op": the length of the name, without the number of CPUs if that is among @with_cpus.
- * 0: no such line. @made  the second column. */
-static size_t read_result(const char *line, size_t len, double *made)
+/* "BenchmarkX/y-2   100   123 ns/op": the length of the name, with the number of CPUs; 0: no such line. */
+static size_t name_of(const char *line, size_t len)
 {
 	size_t name = 0, at;
 	char *end;
@@ -67,7 +61,7 @@ static size_t read_result(const char *line, size_t len, double *made)
 	at = name + strspn(line + name, " \t");
 	if (strncmp(line, "Benchmark", 9) != 0 || at == name || at >= len || !isdigit((unsigned char)line[at]))
 		return 0;
-	*made = strtod(line + at, &end);
+	strtod(line + at, &end);
 	return *end == ' ' || *end == '\t' ? name : 0;
 }
 
@@ -75,20 +69,11 @@ static int list_gotest(struct csink_suite *suite, int side)
 {
 	static const char *const more[] = {"-test.run=^$", "-test.bench=.", "-test.benchtime=1x", "-test.cpu=1", NULL};
 	struct csink_suite_answer answer;
-	const char *at, *line;
-	double made;
-	size_t len;
 	int err = csink_suite_ask_list(suite, side, more, &answer);
 
 	if (err)
 		return err;
-	at = answer.out;
-	while (!err && (line = csink_suite_line(&at, &len))) {
-		size_t name = read_result(line, len, &made);
-
-		if (name && !csink_suite_case_add(suite, side, line, name))
-			err = -ENOMEM;
-	}
+	err = csink_suite_add_lines(suite, side, answer.out, name_of);
 	csink_suite_answer_free(&answer);
 	return err;
 }
@@ -123,18 +108,19 @@ static double count_gotest(const struct csink_suite_case *c, const char *out, co
 			   size_t size)
 {
 	size_t own = strlen(c->name), len;
-	double made, sum = 0;
+	double sum = 0;
 	const char *line;
 
 	(void)report;
-	csink_why(0, why, size, "%s", "");
+	(void)why;
+	(void)size;
 	while (out && (line = csink_suite_line(&out, &len))) {
-		size_t name = read_result(line, len, &made);
+		size_t name = name_of(line, len);
 
 		if (name < own || !name || strncmp(line, c->name, own) != 0)
 			continue;
 		if (name == own || (line[own] == '-' && own + 1 + strspn(line + own + 1, "0123456789") == name))
-			sum += made;
+			sum += strtod(line + name, NULL);
 	}
 	return sum;
 }

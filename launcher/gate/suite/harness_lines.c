@@ -9,35 +9,28 @@
 
 static int list_lines(struct csink_suite *suite, int side)
 {
-	struct csink_suite_job job = {.dir = (char *)suite->dirs[side]};
+	struct csink_suite_job job = {0};
 	struct csink_suite_answer answer;
 	bool shell = false;
 	char **words = suite->list ? csink_gate_command_split(suite->list, &shell) : NULL, why[1024];
-	const char *at, *line;
-	size_t len;
 	int err;
 
 	if (!words || !words[0]) {
 		free(words);
-		return csink_why(-EINVAL, suite->error, sizeof(suite->error),
-				 suite->list ? "option --list: '%.200s' is no command"
-					     : "the cases of --suite=lines are listed by a command: --list='COMMAND'%s",
-				 suite->list ? suite->list : "");
+		return CSINK_SUITE_WHY(
+			suite, -EINVAL,
+			suite->list ? "option --list: '%.200s' is no command"
+				    : "the cases of --suite=lines are listed by a command: --list='COMMAND'%s",
+			suite->list ? suite->list : "");
 	}
 	csink_suite_put_all(&job.argv, words);
 	free(words);
-	err = csink_suite_ask(suite, &job, CSINK_SUITE_ASK_SECONDS, &answer);
-	csink_suite_words_free(&job.argv);
+	err = csink_suite_ask_job(suite, side, &job, &answer);
 	if (err)
 		return err;
 	if (csink_suite_answer_error(&answer, why, sizeof(why)))
-		err = csink_why(-EINVAL, suite->error, sizeof(suite->error), "option --list: %.200s: %s", suite->list,
-				why);
-	at = answer.out;
-	while (!err && (line = csink_suite_line(&at, &len))) {
-		if (len && !csink_suite_case_add(suite, side, line, len))
-			err = -ENOMEM;
-	}
+		err = CSINK_SUITE_WHY(suite, -EINVAL, "option --list: %.200s: %s", suite->list, why);
+	err = err ? err : csink_suite_add_lines(suite, side, answer.out, NULL);
 	csink_suite_answer_free(&answer);
 	return err;
 }

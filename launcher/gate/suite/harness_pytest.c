@@ -95,32 +95,29 @@ static void put_options(const struct csink_suite *suite, struct csink_suite_word
 
 static int list_pytest(struct csink_suite *suite, int side)
 {
-	struct csink_suite_job job = {.dir = (char *)suite->dirs[side]};
+	struct csink_suite_job job = {0};
 	struct csink_suite_answer answer;
 	struct csink_json_value *json;
-	const struct csink_json_value *rows;
+	const struct csink_json_value *rows, *row;
 	char why[1024];
-	size_t bytes;
 	char *report;
 	int err;
 
 	csink_suite_put_all(&job.argv, suite->argv[side]);
 	csink_suite_put(&job.argv, "--rootdir=.");
 	put_options(suite, &job.argv, 1);
-	err = csink_suite_ask(suite, &job, CSINK_SUITE_ASK_SECONDS, &answer);
-	csink_suite_words_free(&job.argv);
+	err = csink_suite_ask_job(suite, side, &job, &answer);
 	if (err)
 		return err;
-	report = csink_suite_take_report(suite, &bytes);
-	json = report ? csink_json_read(report, bytes) : NULL;
+	report = csink_suite_take_report(suite);
+	json = report ? csink_json_read(report, strlen(report)) : NULL;
 	rows = csink_json_get(json, "benchmarks");
 	/* Where some fail, the others are listed. */
 	if (!rows && csink_suite_answer_error(&answer, why, sizeof(why)) &&
 	    !(WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == NOTHING_COLLECTED))
-		err = csink_why(-EINVAL, suite->error, sizeof(suite->error),
-				"%s: the benchmarks cannot be listed: %s%.400s", csink_suite_sides[side], why,
-				answer.out);
-	for (const struct csink_json_value *row = rows ? rows->first : NULL; row && !err; row = row->next) {
+		err = CSINK_SUITE_WHY(suite, -EINVAL, "%s: the benchmarks cannot be listed: %s%.400s",
+				      csink_suite_sides[side], why, answer.out);
+	for (row = csink_json_first(rows); row && !err; row = row->next) {
 		const char *name = csink_json_get_text(row, "fullname");
 
 		if (name && !csink_suite_case_add(suite, side, name, strlen(name)))
@@ -145,12 +142,13 @@ static double count_pytest(const struct csink_suite_case *c, const char *out, co
 			   size_t size)
 {
 	struct csink_json_value *json = report ? csink_json_read(report, strlen(report)) : NULL;
-	const struct csink_json_value *rows = csink_json_get(json, "benchmarks");
+	const struct csink_json_value *row = csink_json_first(csink_json_get(json, "benchmarks"));
 	double made = 0;
 
 	(void)out;
-	csink_why(0, why, size, "%s", "");
-	for (const struct csink_json_value *row = rows ? rows->first : NULL; row; row = row->next) {
+	(void)why;
+	(void)size;
+	for (; row; row = row->next) {
 		const struct csink_json_value *stats = csink_json_get(row, "stats");
 		const char *name = csink_json_get_text(row, "fullname");
 

@@ -97,8 +97,13 @@ int csink_suite_ask(struct csink_suite *suite, const struct csink_suite_job *job
 		    struct csink_suite_answer *answer);
 void csink_suite_answer_free(struct csink_suite_answer *answer);
 
-/** Why an answer is no answer: "signal 11 (Segmentation fault); its standard error: ..."; NULL: it ended with status 0.
- * Returns out. */
+/** Did it run, and end with status 0? */
+static inline bool csink_suite_answer_is_ok(const struct csink_suite_answer *answer)
+{
+	return !answer->exec_errno && !answer->timed_out && !answer->status;
+}
+
+/** Why an answer is not ok: "signal 11 (Segmentation fault); its standard error: ...". Returns out; NULL: it is. */
 const char *csink_suite_answer_error(const struct csink_suite_answer *answer, char *out, size_t size);
 
 /** Go to a job's directory and environment, and back. Returns a number for leave, or -errno: nothing was changed. */
@@ -150,8 +155,8 @@ int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
  * 0 or -EINVAL (error of the case). */
 int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c);
 
-/** What the harness has written about the latest run, malloc'ed; NULL: nothing. */
-char *csink_suite_take_report(struct csink_suite *suite, size_t *bytes);
+/** What the harness has written about the latest run, malloc'ed, up to a NUL; NULL: nothing. */
+char *csink_suite_take_report(struct csink_suite *suite);
 
 /* ---- suite_rounds.c ---- */
 

@@ -277,6 +277,8 @@ const char *csink_suite_answer_error(const struct csink_suite_answer *answer, ch
 	while (len && strchr("\n ", answer->err[len - 1]))
 		len--;
 	from = len > 600 ? len - 600 : 0;
+	if (csink_suite_answer_is_ok(answer))
+		return NULL;
 	if (answer->exec_errno)
 		snprintf(ended, sizeof(ended), "it cannot be executed: %s", strerror(answer->exec_errno));
 	else if (answer->is_endless)
@@ -286,10 +288,8 @@ const char *csink_suite_answer_error(const struct csink_suite_answer *answer, ch
 	else if (WIFSIGNALED(answer->status))
 		snprintf(ended, sizeof(ended), "signal %d (%s)", WTERMSIG(answer->status),
 			 strsignal(WTERMSIG(answer->status)));
-	else if (answer->status)
-		snprintf(ended, sizeof(ended), "status %d", WEXITSTATUS(answer->status));
 	else
-		return NULL;
+		snprintf(ended, sizeof(ended), "status %d", WEXITSTATUS(answer->status));
 	snprintf(out, size, "%s%s%.*s", ended, len ? "; its standard error: " : "", (int)(len - from),
 		 answer->err + from);
 	return out;

@@ -34,8 +34,8 @@ static int find_by_asking(struct csink_suite *suite)
 		suite->harness = harnesses[i];
 		return 0;
 	}
-	return csink_why(
-		-EINVAL, suite->error, sizeof(suite->error),
+	return CSINK_SUITE_WHY(
+		suite, -EINVAL,
 		"option --suite: %.200s answers like no harness that is known: name it (--suite=KIND), or list its "
 		"cases by a command (--suite=lines --list=COMMAND)",
 		suite->argv[CSINK_GATE_NEW][0]);
@@ -52,27 +52,44 @@ int csink_suite_find_kind(struct csink_suite *suite, const char *name)
 	return suite->harness ? 0 : -EINVAL;
 }
 
-int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const *more,
+int csink_suite_ask_job(struct csink_suite *suite, int side, struct csink_suite_job *job,
+			struct csink_suite_answer *answer)
+{
+	struct csink_suite_job asked = *job;
+	int err;
+
+	asked.dir = job->dir ?: (char *)suite->dirs[side];
+	err = csink_suite_ask(suite, &asked, CSINK_SUITE_ASK_SECONDS, answer);
+	if (err && err != -EINTR && err != -ENOMEM)
+		CSINK_SUITE_WHY(suite, err, "%s (%.200s) cannot be run: %s", csink_suite_sides[side], asked.argv.all[0],
+				strerror(-err));
+	csink_suite_job_free(job);
+	return err;
+}
+
+int csink_suite_ask_side(struct csink_suite *suite, int side, const char *const *more,
 			 struct csink_suite_answer *answer)
 {
-	struct csink_suite_job job = {.dir = (char *)suite->dirs[side]};
-	char why[1024];
-	int err;
+	struct csink_suite_job job = {0};
 
 	csink_suite_put_all(&job.argv, suite->argv[side]);
 	csink_suite_put_all(&job.argv, (char *const *)more);
-	err = csink_suite_ask(suite, &job, CSINK_SUITE_ASK_SECONDS, answer);
-	csink_suite_words_free(&job.argv);
-	if (err == -EINTR || err == -ENOMEM)
-		return err;
+	return csink_suite_ask_job(suite, side, &job, answer);
+}
+
+int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const *more,
+			 struct csink_suite_answer *answer)
+{
+	char why[1024];
+	int err = csink_suite_ask_side(suite, side, more, answer);
+
 	if (err)
-		return csink_why(err, suite->error, sizeof(suite->error), "%s (%.200s) cannot be run: %s",
-				 csink_suite_sides[side], suite->argv[side][0], strerror(-err));
+		return err;
 	if (!csink_suite_answer_error(answer, why, sizeof(why)))
 		return 0;
 	csink_suite_answer_free(answer);
-	return csink_why(-EINVAL, suite->error, sizeof(suite->error), "the cases of %s (%.200s) cannot be listed: %s",
-			 csink_suite_sides[side], suite->argv[side][0], why);
+	return CSINK_SUITE_WHY(suite, -EINVAL, "the cases of %s (%.200s) cannot be listed: %s", csink_suite_sides[side],
+			       suite->argv[side][0], why);
 }
 
 struct csink_suite_case *csink_suite_case_add(struct csink_suite *suite, int side, const char *name, size_t len)
@@ -96,6 +113,20 @@ struct csink_suite_case *csink_suite_case_add(struct csink_suite *suite, int sid
 	c->has[side] = true;
 	suite->nr++;
 	return c;
+}
+
+int csink_suite_add_lines(struct csink_suite *suite, int side, const char *text,
+			  size_t (*name_of)(const char *line, size_t len))
+{
+	const char *line;
+	size_t len;
+
+	while ((line = csink_suite_line(&text, &len))) {
+		len = name_of ? name_of(line, len) : len;
+		if (len && !csink_suite_case_add(suite, side, line, len))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static void free_case(struct csink_suite_case *c)
@@ -164,8 +195,7 @@ static int choose_cases(struct csink_suite *suite)
 
 	if (err) {
 		regerror(err, &re, why, sizeof(why));
-		return csink_why(-EINVAL, suite->error, sizeof(suite->error), "option --cases: '%.200s': %s",
-				 suite->chosen, why);
+		return CSINK_SUITE_WHY(suite, -EINVAL, "option --cases: '%.200s': %s", suite->chosen, why);
 	}
 	drop_cases(suite, is_not_chosen, &re);
 	regfree(&re);
@@ -190,15 +220,14 @@ int csink_suite_list(struct csink_suite *suite)
 	if (suite->nr)
 		return 0;
 	if (!nr_listed)
-		return csink_why(-ENODATA, suite->error, sizeof(suite->error), "the suite lists no case (--suite=%s)",
-				 suite->harness->name);
+		return CSINK_SUITE_WHY(suite, -ENODATA, "the suite lists no case (--suite=%s)", suite->harness->name);
 	if (suite->nr_only[CSINK_GATE_OLD] + suite->nr_only[CSINK_GATE_NEW])
-		return csink_why(-ENODATA, suite->error, sizeof(suite->error),
-				 "the two sides have no case in common: the old one has %u, the new one %u others",
-				 suite->nr_only[CSINK_GATE_OLD], suite->nr_only[CSINK_GATE_NEW]);
-	return csink_why(-ENODATA, suite->error, sizeof(suite->error),
-			 "option --cases: none of the %u cases that are listed matches '%.200s'", nr_listed,
-			 suite->chosen);
+		return CSINK_SUITE_WHY(
+			suite, -ENODATA,
+			"the two sides have no case in common: the old one has %u, the new one %u others",
+			suite->nr_only[CSINK_GATE_OLD], suite->nr_only[CSINK_GATE_NEW]);
+	return CSINK_SUITE_WHY(suite, -ENODATA, "option --cases: none of the %u cases that are listed matches '%.200s'",
+			       nr_listed, suite->chosen);
 }
 
 int csink_suite_command(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n,
@@ -211,7 +240,8 @@ int csink_suite_command(struct csink_suite *suite, struct csink_suite_case *c, i
 	csink_suite_put_all(&job->argv, given->argv.nr ? given->argv.all : suite->argv[side]);
 	csink_suite_put_all(&job->env, given->env.all);
 	job->dir = dir ? strdup(dir) : NULL;
-	suite->harness->choose(suite, c, side, n, job);
+	if (suite->harness->choose)
+		suite->harness->choose(suite, c, side, n, job);
 	return job->argv.lacked_memory || job->env.lacked_memory || (dir && !job->dir) ? -ENOMEM : 0;
 }
 

@@ -20,18 +20,16 @@
 #define MAX_REPORT (64 << 20)
 #define LEAST_LIMIT 5 /* seconds that a first run has */
 
-char *csink_suite_take_report(struct csink_suite *suite, size_t *bytes)
+char *csink_suite_take_report(struct csink_suite *suite)
 {
 	FILE *file = *suite->report ? csink_regular_fopen(suite->report, 0, MAX_REPORT) : NULL;
 	char *text = NULL;
 	size_t cap = 0;
 	ssize_t got;
 
-	*bytes = 0;
 	if (!file)
 		return NULL;
 	got = getdelim(&text, &cap, '\0', file);
-	*bytes = got > 0 ? (size_t)got : 0;
 	fclose(file);
 	unlink(suite->report);
 	if (got >= 0)
@@ -52,7 +50,6 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 	const struct csink_suite_harness *harness = suite->harness;
 	struct csink_suite_answer answer;
 	char why[1024] = "";
-	size_t bytes;
 	char *report;
 	int err = csink_suite_command(suite, c, side, n, &c->jobs[side]);
 
@@ -63,7 +60,7 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 		csink_suite_case_fail(c, "%s cannot be run: %s", csink_suite_sides[side], strerror(-err));
 		return 0;
 	}
-	report = csink_suite_take_report(suite, &bytes);
+	report = csink_suite_take_report(suite);
 	*cpu = answer.cpu_seconds;
 	*made = (double)n;
 	c->seconds = fmax(c->seconds, answer.seconds);
@@ -174,7 +171,6 @@ int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
 {
 	char why[1024] = "";
 	double made;
-	size_t bytes;
 	char *report;
 
 	if (!c->is_by_time) {
@@ -182,7 +178,7 @@ int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
 			unlink(suite->report);
 		return 0;
 	}
-	report = csink_suite_take_report(suite, &bytes);
+	report = csink_suite_take_report(suite);
 	made = suite->harness->count(c, NULL, report, why, sizeof(why));
 	free(report);
 	if (!(made > 0)) {
