@@ -3,12 +3,15 @@
 #define CSINK_GATE_OPTIONS_H
 
 #include "launcher/base/options.h"
+#include "launcher/gate/suite/harness.h"
+
+#define CSINK_GATE_KIND(name) "|" #name
 
 #define CSINK_GATE_OPTIONS(X)                                                                                          \
 	X(VS, 0, "COMMAND", "", CSINK_OPT_NO_ENV,                                                                      \
 	  "compare with this command (quoted as for a shell); the runs alternate")                                     \
 	X(VS_DIR, 0, "DIR", "", CSINK_OPT_NO_ENV, "of a suite: compare with the same command, run in this directory")  \
-	X(SUITE, 0, "auto|gbench|gotest|pytest|ctest|lines", "", CSINK_OPT_NO_ENV | CSINK_OPT_OPTIONAL,                \
+	X(SUITE, 0, "auto" CSINK_SUITE_HARNESSES(CSINK_GATE_KIND), "", CSINK_OPT_NO_ENV | CSINK_OPT_OPTIONAL,          \
 	  "the commands are benchmark harnesses: compare each of their cases (auto: which one, by asking)")            \
 	X(LIST, 0, "COMMAND", "", CSINK_OPT_NO_ENV,                                                                    \
 	  "of --suite=lines: prints a case in each line; {case} in the commands is its name, {n} a number")            \
