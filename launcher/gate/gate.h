@@ -48,6 +48,9 @@ struct csink_gate_data {
  */
 struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csink_gate_side side);
 
+/** Take the latest run away again. There is one. */
+void csink_gate_run_drop(struct csink_gate_data *data);
+
 /** The index of a metric, which is made if there is none; -ENOSPC. */
 int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const char *title, const char *unit);
 

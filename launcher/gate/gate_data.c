@@ -29,6 +29,11 @@ struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csi
 	return run;
 }
 
+void csink_gate_run_drop(struct csink_gate_data *data)
+{
+	csink_gate_weights_free(&data->runs[--data->nr_runs].weights);
+}
+
 int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const char *title, const char *unit)
 {
 	struct csink_gate_metric *metric;

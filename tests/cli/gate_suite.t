@@ -118,6 +118,24 @@ unlike "$(cat out.tap)" 'rate regressed' "a higher rate is no regression"
 gate --suite=lines --list 'echo one' --self-check -- yes '{case}'
 like "$(cat out.tap)" '^not ok 1 - one: error: the old side: it printed more than 64 MiB, and was killed$' "a case that prints without end is an error"
 
+# ---- the time limit: from its run HANGS on, the harness waits for what never comes
+cat >waits <<-'SH'
+	#!/bin/bash
+	echo "$1" >>started
+	[ "$(wc -l <started)" -lt "$HANGS" ] || read -r _ <>fifo
+SH
+chmod +x waits
+mkfifo fifo
+HANGS=11 gate --suite=lines --list 'printf "%s\n" one two three' --screen 2 --max-time 6 --self-check --verdict out.verdict -- ./waits '{case}'
+is "$(wc -l <started)" 11 "behind the end of --max-time, no run is begun" || diag "$(cat started out.tap err)"
+is "$(grep -c '^ok [123] - .*: inconclusive: not run, since no time was left' out.tap)" 3 "cases without runs are inconclusive, with the reason" || diag "$(cat out.tap)"
+like "$(cat out.tap)" '^# note: not run, since no time was left \(--max-time\): 3 of 3 cases: one, two, three$' "a note names what was not run"
+is "$(sed -n 1p out.verdict)" inconclusive "the verdict is inconclusive"
+rm started
+HANGS=1 gate --suite=lines --list 'printf "%s\n" one two' --max-time 2 --self-check -- ./waits '{case}'
+is "$?:$(wc -l <started)" 1:1 "a first run that does not end within --max-time: status 1, and no other run is begun" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^not ok 2 - two: error: not run: no time was left to try it' "a case that was not tried is an error"
+
 # ---- programs that answer like other harnesses: what is listed
 cat >package.test <<-'SH'
 	#!/bin/sh

@@ -274,6 +274,33 @@ static void test_without_pidfd(void)
 	csink_suite_job_free(&job);
 }
 
+/* No run is begun once the time is over. */
+static void test_time(void)
+{
+	char made[] = "/tmp/made.XXXXXX";
+	char *touch[] = {(char *)"touch", made, NULL};
+	struct csink_suite late = {.argv = {touch, touch},
+				   .harness = &csink_suite_lines,
+				   .max_time_ns = 1000,
+				   .start_ns = 1,
+				   .watchdog_fd = -1};
+	struct csink_suite_case c = {.name = (char *)"one"};
+	int fd = mkstemp(made);
+
+	close(fd);
+	unlink(made);
+	ok(csink_suite_left(&late) < 0, "behind --max-time, less than nothing is left");
+	ok(!csink_suite_find_work(&late, &c) && c.state == CSINK_SUITE_FAILED &&
+		   !strcmp(c.error, CSINK_SUITE_NO_TIME_TO_TRY),
+	   "a case that there is no time for is not tried, and has the reason");
+	ok(access(made, F_OK), "nothing was run");
+	late.max_time_ns = 0;
+	ok(isinf(csink_suite_left(&late)), "without --max-time there is no end");
+	free(c.error);
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+		csink_suite_job_free(&c.jobs[side]);
+}
+
 int main(void)
 {
 	test_gbench();
@@ -285,6 +312,7 @@ int main(void)
 	test_errors();
 	test_environment();
 	test_killing();
+	test_time();
 	test_without_pidfd();
 	return done();
 }

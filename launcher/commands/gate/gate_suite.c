@@ -331,7 +331,7 @@ static int run(struct csink_gate_settings *set, struct csink_suite *suite, struc
 int csink_gate_suite_run(struct csink_gate_settings *set, struct csink_gate_series *series,
 			 struct csink_gate_result *result)
 {
-	struct csink_suite suite = {.series = series, .watchdog_fd = -1};
+	struct csink_suite suite = {.series = series, .watchdog_fd = -1, .start_ns = csink_monotonic_ns()};
 	struct csink_suite_result r = {.suite = &suite, .gate = result, .kind = ""};
 	char why[CSINK_WHY_BYTES];
 	int status;

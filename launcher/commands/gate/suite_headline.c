@@ -97,6 +97,8 @@ int csink_suite_case_line(const struct csink_suite_result *r, const struct csink
 		return snprintf(out, size, "error: %s", c->error ? c->error : "not enough memory");
 	if (c->state == CSINK_SUITE_QUIET)
 		return snprintf(out, size, "no sign of a slowdown (%u pairs, p = %.2g)", c->pairs[0], c->screen_p);
+	if (!c->pairs[0] && !c->pairs[1])
+		return snprintf(out, size, "inconclusive: not run, since no time was left (--max-time)");
 	if (c->state != CSINK_SUITE_JUDGED)
 		return snprintf(out, size, "inconclusive: no time was left to confirm it (%u pairs, p = %.2g)",
 				c->pairs[0], c->screen_p);

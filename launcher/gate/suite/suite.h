@@ -2,7 +2,7 @@
  * Benchmark suites: many cases of one harness, each of which is run alone, in a process of its own. suite_ask.c runs a
  * command and keeps what it prints; a harness (harness.h) lists and chooses its cases; suite_cases.c finds the kind and
  * the cases of both sides; suite_work.c finds how much work a run of each does; suite_rounds.c makes the runs in random
- * order, and comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs that do not end.
+ * order; suite_judge.c comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs that do not end.
  *
  * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
  * thread.
@@ -42,6 +42,7 @@ struct csink_suite_case {
 	uint64_t n;                                        /* iterations of a run */
 	bool is_by_time;                                   /* n is a time in ns: runs are divided by their iterations */
 	double seconds;                                    /* that a run took when n was found, the longer side's */
+	double pair_seconds;                               /* that the latest pair took; 0: there is none */
 	enum csink_suite_state state;
 	char *error;
 	struct csink_gate_plan plan;
@@ -63,7 +64,7 @@ struct csink_suite {
 	const char *chosen;                    /* --cases; NULL: all */
 	double run_seconds;                    /* that a run is to take, beside what a process costs to start */
 	uint32_t screen, confirm;              /* pairs; screen 0: all cases are confirmed */
-	uint64_t max_time_ns;
+	uint64_t max_time_ns;                  /* from start_ns on, the lists of cases included; 0: no limit */
 	uint64_t start_ns;
 	struct csink_gate_series *series;
 	bool takes_iterations; /* the harness takes exact numbers of iterations; else see is_by_time */
@@ -86,11 +87,13 @@ struct csink_suite_answer {
 	int exec_errno;
 	bool timed_out;  /* and was killed */
 	bool is_endless; /* timed out, since it printed without end */
+	bool is_late;    /* where it timed out: at the end of --max-time */
 	double seconds, cpu_seconds;
 };
 
 /**
- * Run a job to its end, with its streams kept and no profiler.
+ * Run a job to its end, with its streams kept and no profiler. It is killed where it takes longer than the limit, or
+ * than --max-time.
  * Returns 0 (csink_suite_answer_free it), -EINTR (a signal for the gate), or another -errno.
  */
 int csink_suite_ask(struct csink_suite *suite, const struct csink_suite_job *job, double limit_seconds,
@@ -160,8 +163,23 @@ char *csink_suite_take_report(struct csink_suite *suite);
 
 /* ---- suite_rounds.c ---- */
 
-/** Find the work of each case, screen, confirm, judge: each case has a state then. Returns 0, -EINTR or -ENOMEM. */
+/** Find the work of each case, screen, confirm, judge: each case has a state then. No run is begun that would likely
+ * end after --max-time. Returns 0, -EINTR or -ENOMEM. */
 int csink_suite_run(struct csink_suite *suite);
+
+/** The seconds that are left of --max-time, below 0 behind its end; INFINITY: there is no limit. */
+double csink_suite_left(const struct csink_suite *suite);
+
+/* The error of a case that was not tried. */
+#define CSINK_SUITE_NO_TIME_TO_TRY "not run: no time was left to try it (--max-time)"
+
+/* ---- suite_judge.c ---- */
+
+/** After a case was screened: it stays pending where it is to be confirmed. Returns 0 or -ENOMEM. */
+int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *c);
+
+/** Judge all cases that are pending, at one rate of errors. Returns 0 or -ENOMEM. */
+int csink_suite_judge(struct csink_suite *suite);
 
 /**
  * The levels at which cases are judged: Holm's method by cases. p: of each one, adjusted for what was asked of it;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -232,7 +233,8 @@ static int start(struct csink_suite *suite, const struct csink_suite_job *job, s
 int csink_suite_ask(struct csink_suite *suite, const struct csink_suite_job *job, double limit_seconds,
 		    struct csink_suite_answer *answer)
 {
-	struct asking asking = {.limit_ns = (uint64_t)(limit_seconds * 1e9)};
+	double left = fmax(csink_suite_left(suite), 0);
+	struct asking asking = {.limit_ns = (uint64_t)(fmin(limit_seconds, left) * 1e9)};
 	int figures, err = 0;
 
 	memset(answer, 0, sizeof(*answer));
@@ -246,6 +248,7 @@ int csink_suite_ask(struct csink_suite *suite, const struct csink_suite_job *job
 	/* A command that reports figures has a place for them, as in the runs that are judged. */
 	figures = csink_gate_reported_begin();
 	asking.start_ns = csink_monotonic_ns();
+	answer->is_late = left < limit_seconds;
 	err = err ? err : start(suite, job, &asking, answer);
 	err = err ? err : wait_for(suite, &asking, answer);
 	csink_gate_reported_end(figures);

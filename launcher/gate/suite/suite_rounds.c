@@ -12,23 +12,32 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
+#include "launcher/base/format.h"
 #include "launcher/base/path.h"
-#include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/gate/suite/harness.h"
 #include "launcher/session/find_program.h"
 #include "launcher/symbols/symbols_kept.h"
 
-#define SCREEN_P 0.1    /* by Simes, of all that is asked of a case: 1 of 10 cases that are equal goes on */
-#define SCREEN_PART 0.6 /* of the time: what screening may use */
+#define TRY_PART 0.5    /* of the time: once it is used up, no further case is tried */
+#define SCREEN_PART 0.6 /* of the time that is left then: what screening may use */
 
-/* A run may take RUN_LIMIT seconds, and RUN_LIMIT_TIMES times as long as when its iterations were found. */
+/* A run may take RUN_LIMIT seconds, and RUN_LIMIT_TIMES times as long as when its iterations were found. One that was
+ * begun since it was expected to end within --max-time may take END_LIMIT seconds more than was expected. */
 #define RUN_LIMIT 10
 #define RUN_LIMIT_TIMES 20
+#define END_LIMIT 1
+
+#define MAX_NAMED 5 /* cases in a note */
 
 static double elapsed(const struct csink_suite *suite)
 {
 	return (double)(csink_monotonic_ns() - suite->start_ns) / 1e9;
+}
+
+double csink_suite_left(const struct csink_suite *suite)
+{
+	return suite->max_time_ns ? (double)suite->max_time_ns / 1e9 - elapsed(suite) : INFINITY;
 }
 
 static void show(const struct csink_suite *suite, const char *what, uint32_t done, uint32_t of)
@@ -86,12 +95,14 @@ static int begin_case(struct csink_suite *suite, struct csink_suite_case *c)
 	return err ? err : begin_data(c);
 }
 
-/* Returns 0, also where the case fails; -EINTR or -ENOMEM. */
+/* Returns 0, also where the case fails; -EINTR or -ENOMEM; -ETIME if the run was killed at the end of --max-time. */
 static int make_run(struct csink_suite *suite, struct csink_suite_case *c, int side, uint32_t number)
 {
 	struct csink_gate_series *series = suite->series;
 	const struct csink_gate_plan *plan = series->plan;
 	struct csink_gate_data *data = series->data;
+	double limit = RUN_LIMIT + RUN_LIMIT_TIMES * c->seconds, start = elapsed(suite);
+	double last = fmax(csink_suite_left(suite), c->seconds) + END_LIMIT;
 	int entered = csink_suite_enter(&c->jobs[side]), err;
 
 	if (entered < 0) {
@@ -101,7 +112,7 @@ static int make_run(struct csink_suite *suite, struct csink_suite_case *c, int s
 	series->plan = &c->plan;
 	series->data = &c->data;
 	*series->error = '\0';
-	csink_suite_watch(suite, RUN_LIMIT + RUN_LIMIT_TIMES * c->seconds);
+	csink_suite_watch(suite, fmin(limit, last));
 	err = csink_gate_turn(series, (enum csink_gate_side)side, (int32_t)number);
 	csink_suite_watch(suite, 0);
 	series->plan = plan;
@@ -109,6 +120,8 @@ static int make_run(struct csink_suite *suite, struct csink_suite_case *c, int s
 	csink_suite_leave(&c->jobs[side], entered);
 	if (err == -EINTR || err == -ENOMEM)
 		return err;
+	if (err && last < limit && elapsed(suite) - start >= last)
+		return -ETIME;
 	if (err)
 		csink_suite_case_fail(c, "%s", *series->error ? series->error : strerror(-err));
 	else
@@ -116,19 +129,29 @@ static int make_run(struct csink_suite *suite, struct csink_suite_case *c, int s
 	return 0;
 }
 
-static int make_pair(struct csink_suite *suite, struct csink_suite_case *c, uint32_t number)
+/* Both runs or none. @is_late  the pair would not end, or has not ended, within --max-time. */
+static int make_pair(struct csink_suite *suite, struct csink_suite_case *c, uint32_t number, bool *is_late)
 {
 	struct csink_gate_series *series = suite->series;
+	double start = elapsed(suite);
 	int err;
 
+	*is_late = csink_suite_left(suite) < fmax(c->pair_seconds, 2 * c->seconds);
+	if (*is_late)
+		return 0;
 	c->new_first = number & 1 ? !c->new_first : csink_random_below(&series->random, 2);
 	series->pin = c->pin;
 	csink_gate_pin_draw(&series->pin, &series->random);
 	err = make_run(suite, c, c->new_first, number);
-	if (!err && c->state != CSINK_SUITE_FAILED)
+	if (!err && c->state != CSINK_SUITE_FAILED) {
 		err = make_run(suite, c, !c->new_first, number);
+		if (err == -ETIME)
+			csink_gate_run_drop(&c->data);
+	}
 	c->pin = series->pin;
-	return err;
+	c->pair_seconds = elapsed(suite) - start;
+	*is_late = err == -ETIME;
+	return *is_late ? 0 : err;
 }
 
 /* ---- rounds ---- */
@@ -152,29 +175,41 @@ static uint32_t count_pending(const struct csink_suite *suite)
 	return nr;
 }
 
-/* A pair of each case that is pending. @stage  of its pairs: 0 to screen, 1 to confirm. */
-static int make_round(struct csink_suite *suite, uint32_t *order, uint32_t round, int stage)
+/* A pair of each case that is pending, and has the time for it. @stage  of its pairs: 0 to screen, 1 to confirm.
+ * @nr_late  cases without a pair for lack of time. */
+static int make_round(struct csink_suite *suite, uint32_t *order, uint32_t round, int stage, uint32_t *nr_late)
 {
+	bool is_late;
 	int err = 0;
 
+	*nr_late = 0;
 	shuffle(&suite->series->random, order, suite->nr);
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		struct csink_suite_case *c = &suite->cases[order[i]];
 
 		if (c->state != CSINK_SUITE_PENDING)
 			continue;
-		err = make_pair(suite, c, round);
-		c->pairs[stage] += c->state == CSINK_SUITE_PENDING;
+		err = make_pair(suite, c, round, &is_late);
+		*nr_late += is_late;
+		c->pairs[stage] += c->state == CSINK_SUITE_PENDING && !is_late;
 	}
 	return err;
 }
 
-/* No round is begun that would likely end after `until` seconds. The first one is made. */
+static void note_late(struct csink_suite *suite, uint32_t round, uint32_t nr_rounds, int stage)
+{
+	csink_gate_note(suite->series,
+			"the time (--max-time) was enough for %u of %u pairs of each case that was to be %s", round,
+			nr_rounds, stage ? "confirmed" : "screened");
+}
+
+/* No round is begun that would likely end after `until` seconds, but the first one. */
 static int make_rounds(struct csink_suite *suite, uint32_t nr_rounds, double until, int stage)
 {
 	static const char *const words[] = {"screening, round", "confirming, round"};
 	CSINK_AUTO_FREE uint32_t *order = calloc(suite->nr + 1, sizeof(*order));
 	double start = elapsed(suite);
+	uint32_t nr_late = 0;
 	int err = order ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < suite->nr && !err; i++)
@@ -183,56 +218,31 @@ static int make_rounds(struct csink_suite *suite, uint32_t nr_rounds, double unt
 		double now = elapsed(suite);
 
 		if (round && now + (now - start) / round > until) {
-			csink_gate_note(
-				suite->series,
-				"the time (--max-time) was enough for %u of %u pairs of each case that was to be "
-				"%s",
-				round, nr_rounds, stage ? "confirmed" : "screened");
+			note_late(suite, round, nr_rounds, stage);
 			break;
 		}
 		show(suite, words[stage], round + 1, nr_rounds);
-		err = make_round(suite, order, round, stage);
+		err = make_round(suite, order, round, stage, &nr_late);
+		if (!err && nr_late) {
+			note_late(suite, round, nr_rounds, stage);
+			break;
+		}
 	}
 	return err;
 }
 
-/* ---- verdicts ---- */
-
-/* Of all that was asked of a case, whether it got slower. */
-static int screen_case(struct csink_suite *suite, struct csink_suite_case *c)
-{
-	struct csink_gate_verdicts verdicts;
-	CSINK_AUTO_FREE double *p = NULL;
-	int err = csink_gate_judge(&c->data, suite->series->rules, 0, &verdicts);
-
-	if (err == -ENODATA) {
-		c->state = CSINK_SUITE_UNCONFIRMED;
-		return 0;
-	}
-	if (err)
-		return err;
-	p = calloc(verdicts.nr_rows + 1, sizeof(*p));
-	for (uint32_t i = 0; p && i < verdicts.nr_rows; i++)
-		p[i] = verdicts.rows[i].is_turned ? verdicts.rows[i].p_less : verdicts.rows[i].p_greater;
-	c->screen_p = p ? csink_simes(p, verdicts.nr_rows) : NAN;
-	/* Too few pairs to show anything exclude nothing. */
-	if (c->screen_p > SCREEN_P && csink_smallest_p(true, c->pairs[0], 0) * verdicts.nr_rows <= SCREEN_P)
-		c->state = CSINK_SUITE_QUIET;
-	csink_gate_verdicts_free(&verdicts);
-	return p && !isnan(c->screen_p) ? 0 : -ENOMEM;
-}
+/* ---- all ---- */
 
 static int screen(struct csink_suite *suite)
 {
-	double most = (double)suite->max_time_ns / 1e9 * SCREEN_PART;
-	int err = make_rounds(suite, suite->screen, most, 0);
+	int err = make_rounds(suite, suite->screen, elapsed(suite) + SCREEN_PART * csink_suite_left(suite), 0);
 
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		struct csink_suite_case *c = &suite->cases[i];
 
 		if (c->state != CSINK_SUITE_PENDING)
 			continue;
-		err = screen_case(suite, c);
+		err = csink_suite_screen_case(suite, c);
 		/* What is confirmed was not chosen for the runs that judge it. */
 		if (!err && c->state == CSINK_SUITE_PENDING)
 			err = begin_data(c);
@@ -240,113 +250,43 @@ static int screen(struct csink_suite *suite)
 	return err;
 }
 
-/* Of the rows, as they are adjusted within their families: figures of the whole, and functions. */
-static double p_of_case(const struct csink_gate_verdicts *verdicts)
-{
-	double p = 1;
-
-	for (uint32_t i = 0; i < verdicts->nr_rows; i++) {
-		const struct csink_gate_row *row = &verdicts->rows[i];
-
-		if (row->is_turned ? row->ratio < 1 : row->ratio > 1)
-			p = fmin(p, 2 * row->q);
-	}
-	return p;
-}
-
-struct ranked {
-	double p;
-	uint32_t index;
-};
-
-static int compare_ranked(const void *a, const void *b)
-{
-	const struct ranked *left = a, *right = b;
-
-	return CSINK_COMPARE(left->p, right->p) ?: CSINK_COMPARE(left->index, right->index);
-}
-
-int csink_suite_levels(const double *p, uint32_t n, double alpha, double *levels)
-{
-	CSINK_AUTO_FREE struct ranked *ranked = calloc(n + 1, sizeof(*ranked));
-	bool goes_on = true;
-	double level = alpha;
-
-	if (!ranked)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		ranked[i] = (struct ranked){p[i], i};
-	qsort(ranked, n, sizeof(*ranked), compare_ranked);
-	for (uint32_t i = 0; i < n; i++) {
-		/* From the first one that is not shown on, none is. */
-		level = goes_on ? alpha / (n - i) : level;
-		goes_on &= ranked[i].p <= level;
-		levels[ranked[i].index] = level;
-	}
-	return 0;
-}
-
-/* Judge a case at a level of its own. Half of it is for figures of the whole, half for functions. */
-static int judge_case(struct csink_suite *suite, struct csink_suite_case *c, double level)
-{
-	int err;
-
-	csink_gate_verdicts_free(&c->verdicts);
-	err = csink_gate_judge(&c->data, suite->series->rules, level / 2, &c->verdicts);
-	if (err == -ENODATA) {
-		c->state = CSINK_SUITE_UNCONFIRMED;
-		return 0;
-	}
-	return err;
-}
-
-static int judge_all(struct csink_suite *suite)
-{
-	double alpha = suite->series->rules->alpha;
-	CSINK_AUTO_FREE double *p = calloc(suite->nr + 1, sizeof(*p)), *levels = calloc(suite->nr + 1, sizeof(*levels));
-	uint32_t nr = 0;
-	int err = p && levels ? 0 : -ENOMEM;
-
-	for (uint32_t i = 0; i < suite->nr && !err; i++) {
-		struct csink_suite_case *c = &suite->cases[i];
-
-		if (c->state != CSINK_SUITE_PENDING)
-			continue;
-		err = judge_case(suite, c, alpha);
-		if (!err && c->state == CSINK_SUITE_PENDING)
-			p[nr++] = c->p = p_of_case(&c->verdicts);
-	}
-	err = err ? err : csink_suite_levels(p, nr, alpha, levels);
-	nr = 0;
-	for (uint32_t i = 0; i < suite->nr && !err; i++) {
-		struct csink_suite_case *c = &suite->cases[i];
-
-		if (c->state != CSINK_SUITE_PENDING)
-			continue;
-		err = judge_case(suite, c, levels[nr++]);
-		c->state = err ? c->state : CSINK_SUITE_JUDGED;
-	}
-	return err;
-}
-
-/* ---- all ---- */
-
 static int find_all_work(struct csink_suite *suite)
 {
+	double most = elapsed(suite) + TRY_PART * csink_suite_left(suite);
 	int err = 0;
 
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		struct csink_suite_case *c = &suite->cases[i];
 
 		show(suite, "trying case", i + 1, suite->nr);
-		if (elapsed(suite) * 1e9 > (double)suite->max_time_ns)
-			csink_suite_case_fail(c, "no time was left to try it (--max-time)");
+		if (i && elapsed(suite) > most)
+			csink_suite_case_fail(c, CSINK_SUITE_NO_TIME_TO_TRY);
 		else
 			err = csink_suite_find_work(suite, c);
 		if (!err && c->state == CSINK_SUITE_PENDING)
 			err = begin_case(suite, c);
 	}
 	return err;
+}
+
+/* Name the cases that no run was judged of, since there was no time. */
+static void note_not_run(struct csink_suite *suite)
+{
+	char names[1024] = "";
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < suite->nr; i++) {
+		const struct csink_suite_case *c = &suite->cases[i];
+
+		if (c->pairs[0] + c->pairs[1] ||
+		    (c->state == CSINK_SUITE_FAILED && (!c->error || strcmp(c->error, CSINK_SUITE_NO_TIME_TO_TRY))))
+			continue;
+		if (nr++ < MAX_NAMED)
+			csink_append(names, sizeof(names), "%s%.150s", nr > 1 ? ", " : "", c->name);
+	}
+	if (nr)
+		csink_gate_note(suite->series, "not run, since no time was left (--max-time): %u of %u cases: %s%s", nr,
+				suite->nr, names, nr > MAX_NAMED ? ", ..." : "");
 }
 
 static int run_all(struct csink_suite *suite)
@@ -356,8 +296,10 @@ static int run_all(struct csink_suite *suite)
 	if (!err && suite->screen)
 		err = screen(suite);
 	if (!err && count_pending(suite))
-		err = make_rounds(suite, suite->confirm, (double)suite->max_time_ns / 1e9, 1);
-	return err ? err : judge_all(suite);
+		err = make_rounds(suite, suite->confirm, INFINITY, 1);
+	if (!err)
+		note_not_run(suite);
+	return err ? err : csink_suite_judge(suite);
 }
 
 int csink_suite_run(struct csink_suite *suite)
@@ -365,7 +307,6 @@ int csink_suite_run(struct csink_suite *suite)
 	struct csink_gate_series *series = suite->series;
 	int err = csink_suite_watchdog_start(suite);
 
-	suite->start_ns = csink_monotonic_ns();
 	if (err)
 		return err;
 	csink_random_init(&series->random, series->rules->seed);

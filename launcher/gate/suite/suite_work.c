@@ -53,6 +53,10 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 	char *report;
 	int err = csink_suite_command(suite, c, side, n, &c->jobs[side]);
 
+	if (!err && csink_suite_left(suite) <= c->seconds) {
+		csink_suite_case_fail(c, CSINK_SUITE_NO_TIME_TO_TRY);
+		return 0;
+	}
 	err = err ? err : csink_suite_ask(suite, &c->jobs[side], limit_of(suite), &answer);
 	if (err == -EINTR || err == -ENOMEM)
 		return err;
@@ -64,7 +68,9 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 	*cpu = answer.cpu_seconds;
 	*made = (double)n;
 	c->seconds = fmax(c->seconds, answer.seconds);
-	if (csink_suite_answer_error(&answer, why, sizeof(why)))
+	if (answer.timed_out && !answer.is_endless && answer.is_late)
+		csink_suite_case_fail(c, CSINK_SUITE_NO_TIME_TO_TRY);
+	else if (csink_suite_answer_error(&answer, why, sizeof(why)))
 		csink_suite_case_fail(c, "%s: %s", csink_suite_sides[side], why);
 	else if (harness->count)
 		*made = harness->count(c, answer.out, report, why, sizeof(why));
