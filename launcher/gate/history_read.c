@@ -13,6 +13,7 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
+#include "launcher/base/format.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/json_read.h"
 #include "launcher/base/message.h"
@@ -175,19 +176,32 @@ static int take_figures(struct csink_history *h, uint32_t of_case, bool are_func
 	return err;
 }
 
+/* It may be another author's, and is pasted into a shell: its words are quoted, so that none of its text is syntax. */
+static int take_command(struct csink_history_case *of_case, const struct csink_json_value *words)
+{
+	char command[4096] = "";
+
+	/* As the last line has it. */
+	free(of_case->command);
+	of_case->command = NULL;
+	if (!words || words->kind != CSINK_JSON_ARRAY || !words->first)
+		return 0;
+	for (const struct csink_json_value *word = words->first; word; word = word->next) {
+		csink_append(command, sizeof(command), "%s", word == words->first ? "" : " ");
+		csink_append_word(command, sizeof(command), word->text ?: "");
+		if (!word->text || strlen(command) == sizeof(command) - 1)
+			return 0;
+	}
+	of_case->command = strdup(command);
+	return of_case->command ? 0 : -ENOMEM;
+}
+
 static int take_case(struct csink_history *h, const struct csink_json_value *one)
 {
-	const char *command = csink_json_get_text(one, "command");
-	char *copy = strdup(command ? command : one->key);
 	int of_case = find_case(h, one->key);
 
-	if (!copy || of_case < 0) {
-		free(copy);
+	if (of_case < 0 || take_command(&h->cases[of_case], csink_json_get(one, "command")))
 		return -ENOMEM;
-	}
-	/* The command as the last line has it. */
-	free(h->cases[of_case].command);
-	h->cases[of_case].command = copy;
 	return take_figures(h, (uint32_t)of_case, false, csink_json_get(one, "figures"))
 		       ?: take_figures(h, (uint32_t)of_case, true, csink_json_get(one, "functions"));
 }

@@ -40,7 +40,8 @@ struct csink_history_series {
 };
 
 struct csink_history_case {
-	char *name, *command; /* that runs it in its tree; never NULL */
+	char *name;
+	char *command; /* that runs it in its tree, quoted for a shell; NULL: not known, or too long to be shown */
 };
 
 struct csink_history {

@@ -43,7 +43,8 @@ def made_history(name, lines=80, evil=''):
             cases = {
                 './bench sort' + evil: {
                     'figures': {'cpu': figure(1 + (level - 1) / 4, 0.005, 1e8, 'nanoseconds')},
-                    'functions': {'crc32_of in bench': figure(level, 0.006, 0.25), 'steady' + evil: figure(1, 0.006, 0.1)}},
+                    'functions': {'crc32_of in bench': figure(level, 0.006, 0.25), 'steady' + evil: figure(1, 0.006, 0.1)},
+                    'command': ['./bench', 'sort' + evil]},
                 './bench hash': {'figures': {'cpu': [1.5, None, None, 1e8, 'nanoseconds']}, 'functions': {}}}
             file.write(json.dumps({
                 'v': 1, 'commit': commit, 'parent': parent, 'committed': '2026-%02d-%02dT08:00:00Z' % (1 + i // 28, 1 + i % 28),

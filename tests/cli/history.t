@@ -39,6 +39,7 @@ assert line["v"] == 1 and line["anchor"] == "v1" and line["time"].endswith("Z") 
 assert name == sys.argv[1] + " alpha 2 beta 2", name
 ratio, low, high, mean, unit = case["figures"]["cpu"]
 assert unit == "nanoseconds" and 0 < low <= ratio <= high and mean > 1e5 and case["pairs"] == 2, case
+assert case["command"] == [sys.argv[1], "alpha", "2", "beta", "2"], case
 assert all(len(one) == 4 and 0 < one[3] <= 1 for one in case["functions"].values()) and case["functions"], case
 PY
 is $? 0 "a line has the commit, the anchor, the machine, and ratios with their intervals" || diag "$(cat line.out new.jsonl)"
@@ -134,7 +135,7 @@ for i in range(lines):
     print(json.dumps({"v": 1, "commit": commit, "parent": parent, "committed": "2026-%02d-%02dT10:00:00Z" % (1 + i // 28, 1 + i % 28),
         "time": "2026-11-01T00:00:00Z", "anchor": "v1", "machine": {"cpu": "x", "cpus": 2, "kernel": "6"}, "cases": {"./bench 'a b'": {
         "figures": {"cpu": figure(1 + (level - 1) / 8, 0.005, 1e8, "nanoseconds"), "wall": figure(level, 0.005, 1e8, "nanoseconds")},
-        "functions": {"crc32_of in bench": figure(level, 0.01, 0.25), "evil\x1b[31m <b>": figure(1, 0.01, 0.1)}, "pairs": 20}}}))
+        "functions": {"crc32_of in bench": figure(level, 0.01, 0.25), "evil\x1b[31m <b>": figure(1, 0.01, 0.1)}, "pairs": 20, "command": ["./bench", "a b"]}}}))
     parent = commit
 PY
 }
@@ -166,6 +167,43 @@ like "$(cat out)" "^1\. $line \(2026-02-1[0-9]\), found [0-9] lines? later: \./b
 old=$(id slower.jsonl $((index - 2))) new=$(id slower.jsonl $((index + 1)))
 ok "the command that confirms it is printed" grep -qxF "   confirm it: git checkout --detach $new && perf-gate.sh $old -- ./bench 'a b'" out
 ok "the command that finds the commit is printed" grep -qxF "   if it is confirmed, find the commit: git bisect start $new $old && git bisect run perf-bisect.sh $old -- ./bench 'a b'" out
+
+# hostile COMMAND [COMMIT]: what is printed of a history whose lines have another command, as JSON, and other commits.
+hostile() {
+	python3 - "$@" <<'PY' >hostile.jsonl
+import json, sys
+for line in map(json.loads, open("slower.jsonl")):
+    line["parent"] = None
+    line["commit"] = sys.argv[2] if len(sys.argv) > 2 else line["commit"]
+    for case in line["cases"].values():
+        case["command"] = json.loads(sys.argv[1])
+    print(json.dumps(line))
+PY
+	history hostile.jsonl --html hostile.html
+}
+# pasted: what a shell makes of the printed command: the arguments of perf-gate.sh, one a line, behind the old commit.
+mkdir bin
+printf '#!/bin/sh\n' >bin/git
+printf '#!/bin/sh\nshift\nprintf "%%s\\n" "$@"\n' >bin/perf-gate.sh
+chmod +x bin/git bin/perf-gate.sh
+pasted() {
+	PATH=$TMP/bin:$PATH sh -c "$(sed -n 's/^   confirm it: //p' out)" 2>&1 | tr '\n' '|'
+}
+hostile '["./bench", "; touch harm", "$(touch harm)", "`touch harm`", "'"'"'; touch harm; '"'"'", "", "~", "*", "a=b&|<>#!"]'
+is "$(pasted)" "--|./bench|; touch harm|\$(touch harm)|\`touch harm\`|'; touch harm; '||~|*|a=b&|<>#!|" "each word of a recorded command is one word of a shell"
+hostile '["x"]' "';touch harm;'"
+is "$(pasted)" "--|x|" "a commit is one word of a shell"
+hostile '["x"]' "$(printf 'y%.0s' $(seq 1 9000))';touch harm;'"
+is "$(grep -c 'confirm' out)" 0 "where a commit's name leaves no room for the command, none is printed"
+ok "no shell runs what a history has in its words" test ! -e harm
+hostile '["x"]' --detach
+is "$(grep -c 'confirm' out) $(grep -c '"confirm":null,"bisect":null' hostile.html)" "0 1" "an option is no commit: no command is printed"
+for command in '["x\u001b[2Jy"]' '["x\u202ey"]' '["a\nb"]' '["x\u007f"]' '"./bench; touch harm"' '["./bench", 1]' '[]' 'null' "[\"$(printf 'y%.0s' $(seq 1 5000))\"]"; do
+	hostile "$command"
+	is "$(pasted)$(LC_ALL=C grep -c "$(printf '[\001-\010\013-\037\177]')" out hostile.html | tr '\n' ' ')" "--|COMMAND|out:0 hostile.html:0 " \
+		"COMMAND stands for a command without visible words: $(printf %.30s "$command")"
+done
+history slower.jsonl
 
 # At the line that shows it first, and at no other one.
 statuses=

@@ -191,9 +191,9 @@ static bool write_verdict(struct gate *gate, bool written)
 /* After the verdict, which no history changes. */
 static bool append_history(struct gate *gate)
 {
-	char command[MAX_LINE], headline[1024], kept[1100];
-	struct csink_gate_case one = {csink_gate_history_command(gate->set.argv, command, sizeof(command)), NULL,
-				      &gate->result};
+	char *const *command = csink_gate_history_command(gate->set.argv);
+	char name[MAX_LINE], headline[1024], kept[1100];
+	struct csink_gate_case one = {csink_gate_command_print(command, name, sizeof(name)), command, &gate->result};
 	bool fresh;
 	int err;
 

@@ -21,7 +21,6 @@
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/gate/fingerprint.h"
-#include "launcher/gate/gate_command.h"
 
 #define MAX_FUNCTIONS 64 /* of a case, those with the largest shares */
 
@@ -167,9 +166,11 @@ static void put_case(FILE *out, const struct csink_gate_case *one)
 	put_functions(out, r);
 	fprintf(out, ",\"pairs\":%u", r->verdicts->runs[CSINK_GATE_NEW]);
 	put_text(out, ",\"event\":", r->event);
-	if (one->command)
-		put_text(out, ",\"command\":", one->command);
-	putc('}', out);
+	for (char *const *word = one->command; *word; word++) {
+		fputs(word == one->command ? ",\"command\":[" : ",", out);
+		csink_json_quote(out, *word, false); /* an empty word, too */
+	}
+	fputs("]}", out);
 }
 
 /* ---- the line ---- */
@@ -246,10 +247,10 @@ int csink_gate_history_append(const struct csink_gate_history *history, const st
 	return err ?: csink_outfile_close(&file, write_whole(file.fd, line, bytes));
 }
 
-char *csink_gate_history_command(char *const *argv, char *out, size_t size)
+char *const *csink_gate_history_command(char *const *argv)
 {
 	bool elsewhere = argv[0] && argv[1] && argv[2] && argv[3] && !strcmp(csink_base_name(argv[0]), "env") &&
 			 !strcmp(argv[1], "-C");
 
-	return csink_gate_command_print(elsewhere ? argv + 3 : argv, out, size);
+	return elsewhere ? argv + 3 : argv;
 }

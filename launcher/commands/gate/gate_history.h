@@ -5,7 +5,8 @@
 #ifndef CSINK_GATE_HISTORY_H
 #define CSINK_GATE_HISTORY_H
 
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "launcher/commands/gate/gate_result.h"
 #include "launcher/session/git_commit.h"
@@ -13,7 +14,7 @@
 /* A case of the line; a gate of one command has one. */
 struct csink_gate_case {
 	const char *name;
-	const char *command; /* that runs it in the commit's tree, as a shell reads it; NULL: the name is it */
+	char *const *command; /* that runs it in the commit's tree */
 	const struct csink_gate_result *result;
 };
 
@@ -31,8 +32,7 @@ struct csink_gate_history {
 int csink_gate_history_append(const struct csink_gate_history *history, const struct csink_gate_case *cases,
 			      uint32_t nr_cases, bool *fresh);
 
-/** The command in the tree of its commit: without `env -C DIRECTORY`, by which scripts/perf-gate.sh runs it there.
- * Returns out. */
-char *csink_gate_history_command(char *const *argv, char *out, size_t size);
+/** The command in the tree of its commit: behind `env -C DIRECTORY`, by which scripts/perf-gate.sh runs it there. */
+char *const *csink_gate_history_command(char *const *argv);
 
 #endif

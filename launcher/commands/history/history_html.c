@@ -108,6 +108,7 @@ static void put_cases(FILE *out, const struct csink_history_view *view, uint32_t
 static void put_change(FILE *out, const struct csink_history *h, const struct csink_history_change *change,
 		       const uint32_t *places)
 {
+	static const char *const members[] = {",\"confirm\":", ",\"bisect\":"};
 	char command[8192];
 
 	fprintf(out, "{\"case\":%u,\"line\":%u,\"later\":%u,\"shifts\":[", change->of_case, change->line,
@@ -119,10 +120,12 @@ static void put_change(FILE *out, const struct csink_history *h, const struct cs
 		put_real(out, ",", shift->ratio);
 		fprintf(out, ",%u]", shift->first);
 	}
-	csink_history_confirm(h, change, false, command, sizeof(command));
-	put_text(out, "],\"confirm\":", command);
-	put_text(out,
-		 ",\"bisect\":", csink_history_confirm(h, change, true, command, sizeof(command)) ? command : NULL);
+	putc(']', out);
+	for (int bisect = 0; bisect < 2; bisect++) {
+		bool known = csink_history_confirm(h, change, bisect, command, sizeof(command));
+
+		put_text(out, members[bisect], known ? command : NULL);
+	}
 	putc('}', out);
 }
 

@@ -21,7 +21,9 @@ bool csink_history_is_shown(const struct csink_history_view *view, const struct 
 const char *csink_history_commit(const struct csink_history_line *line, char *buf);
 
 /** The command that confirms a change point, in pairs of runs of the two commits that surround it; or, @bisect, the one
- * that then finds the commit between them. Returns false where there is none: nothing lies between. */
+ * that then finds the commit between them. It is to be pasted into a shell: nothing of the history is more than a word
+ * in it, and all of it is visible text. Returns false where there is none: no commit lies between, or one has a name
+ * that git does not give. */
 bool csink_history_confirm(const struct csink_history *history, const struct csink_history_change *change, bool bisect,
 			   char *buf, size_t size);
 

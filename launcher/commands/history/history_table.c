@@ -73,25 +73,36 @@ const char *csink_history_percent(double ratio, char *buf)
 	return buf;
 }
 
+/* Whether a text is shown as it is, and whole. */
+static bool is_visible(const char *text)
+{
+	char shown[8192];
+
+	csink_format_text(shown, sizeof(shown), text, 0);
+	return !strcmp(shown, text);
+}
+
 bool csink_history_confirm(const struct csink_history *h, const struct csink_history_change *change, bool bisect,
 			   char *buf, size_t size)
 {
 	const struct csink_history_line *old = &h->lines[change->before], *new = &h->lines[change->after];
-	char old_word[512] = "", new_word[512] = "";
+	const char *command = h->cases[change->of_case].command;
 
-	csink_append_word(old_word, sizeof(old_word), old->commit);
-	csink_append_word(new_word, sizeof(new_word), new->commit);
-	if (bisect && new->parent && !strcmp(new->parent, old->commit))
-		return false;
 	*buf = '\0';
-	/* The case's command is one that a shell reads already. */
-	if (bisect)
-		csink_append(buf, size, "git bisect start %s %s && git bisect run perf-bisect.sh %s -- %s", new_word,
-			     old_word, old_word, h->cases[change->of_case].command);
-	else
-		csink_append(buf, size, "git checkout --detach %s && perf-gate.sh %s -- %s", new_word, old_word,
-			     h->cases[change->of_case].command);
-	return true;
+	/* An option is no commit. */
+	if ((bisect && new->parent && !strcmp(new->parent, old->commit)) || *old->commit == '-' || *new->commit == '-')
+		return false;
+	csink_append(buf, size, "%s", bisect ? "git bisect start " : "git checkout --detach ");
+	csink_append_word(buf, size, new->commit);
+	if (bisect) {
+		csink_append(buf, size, " ");
+		csink_append_word(buf, size, old->commit);
+	}
+	csink_append(buf, size, " && %s ", bisect ? "git bisect run perf-bisect.sh" : "perf-gate.sh");
+	csink_append_word(buf, size, old->commit);
+	csink_append(buf, size, " -- %s", command && is_visible(command) ? command : "COMMAND");
+	/* What was cut may end within quotes. */
+	return strlen(buf) < size - 1 && is_visible(buf);
 }
 
 /* ---- the table ---- */
@@ -154,8 +165,8 @@ static void print_change(FILE *out, const struct csink_history *h, const struct 
 				 csink_history_percent(change->shifts[i].ratio, percent));
 	}
 	fputs(change->nr_shifts > MAX_NAMED ? ", ...\n" : "\n", out);
-	csink_history_confirm(h, change, false, command, sizeof(command));
-	csink_text_print(out, "   confirm it: %s\n", command);
+	if (csink_history_confirm(h, change, false, command, sizeof(command)))
+		csink_text_print(out, "   confirm it: %s\n", command);
 	if (csink_history_confirm(h, change, true, command, sizeof(command)))
 		csink_text_print(out, "   if it is confirmed, find the commit: %s\n", command);
 }

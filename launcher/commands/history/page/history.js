@@ -128,12 +128,14 @@ function changeItem(change, nr) {
 	const {series} = data.cases[change.case], line = data.lines[change.line];
 	const button = make('button', '', `${line.short} ${day(line)}, found ${change.later} ${change.later === 1 ? 'line' : 'lines'} later: `,
 		...change.shifts.map(([of, ratio], i) => make('span', isWorse(series[of], ratio) ? 'slower' : 'faster', `${i ? ', ' : ''}${series[of].name} ${percent(ratio)}`)));
-	const item = make('li', '', button, make('code', '', change.confirm));
+	const item = make('li', '', button);
 
 	button.type = 'button';
 	button.addEventListener('click', () => chooseChange(nr));
 	item.dataset.change = nr;
 	item.value = nr + 1;
+	if (change.confirm)
+		item.append(make('code', '', change.confirm));
 	if (change.bisect)
 		item.append(make('span', 'note', 'if it is confirmed, find the commit:'), make('code', '', change.bisect));
 	return item;
