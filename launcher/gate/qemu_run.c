@@ -1,5 +1,6 @@
 /* A run under qemu-user with the plugin that counts blocks: see simulator.h. In the launcher's one thread. */
 #include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,6 @@
 
 #define PLUGIN "countersink/qemu_count.so" /* in the directory of the libraries */
 #define MAX_SCRIPTS 4                      /* that interpret each other; Linux has the same limit */
-#define MAX_WORDS 12                       /* that stand before the command's own */
 
 /* How to start a command under qemu-user. */
 struct start {
@@ -45,9 +45,12 @@ static const char *machine_of(const Elf64_Ehdr *header)
 		{EM_RISCV, ELFCLASS64, ELFDATA2LSB, "riscv64"},   {EM_PPC64, ELFCLASS64, ELFDATA2LSB, "ppc64le"},
 		{EM_S390, ELFCLASS64, ELFDATA2MSB, "s390x"},
 	};
+	/* In the file's byte order, not in this machine's. */
+	uint16_t machine =
+		header->e_ident[EI_DATA] == ELFDATA2MSB ? be16toh(header->e_machine) : le16toh(header->e_machine);
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(machines); i++) {
-		if (header->e_machine == machines[i].machine && header->e_ident[EI_CLASS] == machines[i].class &&
+		if (machine == machines[i].machine && header->e_ident[EI_CLASS] == machines[i].class &&
 		    header->e_ident[EI_DATA] == machines[i].data)
 			return machines[i].name;
 	}
@@ -176,7 +179,7 @@ int csink_gate_qemu_find(const char *command, char *version, size_t version_size
 static void append_listed(char *out, size_t size, const char *text)
 {
 	for (; *text; text++)
-		csink_append(out, size, *text == ',' ? ",,%c" : "%c", *text == ',' ? ',' : *text);
+		csink_append(out, size, *text == ',' ? ",%c" : "%c", *text);
 }
 
 /* Returns a malloc'ed list whose words are in the arguments. */

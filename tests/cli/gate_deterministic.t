@@ -124,6 +124,12 @@ is $? 2 "auto without any of the tools: status 2"
 like "$(cat err)" "option --deterministic: .*there is no $QEMU here.*there is no valgrind here" "what is missing is reported"
 PATH=/nowhere gate --deterministic=qemu --self-check -- "$WORK" alpha 1
 is "$?:$(cat err)" "2:countersink: option --deterministic: there is no $QEMU here (Debian's package: qemu-user)" "qemu without qemu-user is refused"
+printf '\177ELF\2\2\1\0\0\0\0\0\0\0\0\0\0\2\0\026%044d' 0 >of_s390x && chmod +x of_s390x
+PATH=/nowhere gate --deterministic=qemu --self-check -- ./of_s390x
+is "$?:$(cat err)" "2:countersink: option --deterministic: there is no qemu-s390x here (Debian's package: qemu-user)" \
+	"a program of the other byte order has its own qemu"
+mkdir -p commas,/here && XDG_RUNTIME_DIR=$PWD/commas,/here gate --deterministic=qemu --self-check -- "$WORK" alpha 1
+is "$?:$(ls commas,/here)" 0: "a directory for the counts may have a comma in its name" || diag "$(cat out.tap err)"
 mkdir -p bare/bin bare/lib && cp "$COUNTERSINK" bare/bin/
 bare/bin/countersink gate --deterministic=qemu --self-check -- "$WORK" alpha 1 2>err
 is $? 2 "an installation without the plugin: status 2"
