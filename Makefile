@@ -67,14 +67,11 @@ PLUGIN := countersink/qemu_count.so
 
 LAUNCHER_SRCS := $(call sources,launcher launcher/* launcher/*/*)
 
-# The page of export's html: put together by assemble, and embedded.
-PAGE_SCRIPTS := $(addprefix launcher/output/html/,format.js colors.js model.js flame.js timeline.js table.js threads.js \
-	views.js app.js)
-PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launcher/output/html/style.css $(PAGE_SCRIPTS)
-
-# The page of history, likewise.
-HISTORY_SCRIPTS := launcher/commands/history/page/history.js
-HISTORY_PARTS := launcher/output/html/assemble $(addprefix launcher/commands/history/page/,history_page.html history_style.css) $(HISTORY_SCRIPTS)
+# The pages of export's html and of history: put together by assemble, and embedded.
+PAGE_PARTS := $(addprefix launcher/output/html/,frame.html base.css elements.js)
+HTML_PARTS := $(addprefix launcher/output/html/,page.html style.css format.js colors.js model.js flame.js timeline.js \
+	table.js threads.js views.js app.js)
+HISTORY_PARTS := $(addprefix launcher/commands/history/page/,history_page.html history_style.css history.js)
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
@@ -159,8 +156,7 @@ API_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,$(API_SONAME) -Wl,--version-script,pre
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS) $(API_SRCS))
 AGENT_OBJS := $(call obj,$(AGENT_SRCS))
-LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o \
-	$(B)/obj/launcher/commands/history/history_page.o \
+LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_pages.o \
 	$(B)/obj/launcher/commands/completion/completion_text.o
 # The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
 # libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
@@ -251,19 +247,13 @@ $(B)/obj/launcher/%.o: launcher/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(HARDEN_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-$(B)/page/html_head.html: $(PAGE_PARTS)
+$(B)/page/html_head.html: $(PAGE_PARTS) $(HTML_PARTS)
+$(B)/page/history_head.html: $(PAGE_PARTS) $(HISTORY_PARTS)
+$(B)/page/%_head.html: launcher/output/html/assemble
 	@mkdir -p $(@D)
-	launcher/output/html/assemble $(wordlist 2,3,$(PAGE_PARTS)) $@ $(@D)/html_tail.html $(PAGE_SCRIPTS)
+	$< $@ $(@D)/$*_tail.html $(filter-out $<,$^)
 
-$(B)/obj/launcher/output/html_page.o: launcher/output/html_page.S $(B)/page/html_head.html
-	@mkdir -p $(@D)
-	$(CC) -c -Wa,-I$(B)/page -o $@ $<
-
-$(B)/page/history_head.html: $(HISTORY_PARTS)
-	@mkdir -p $(@D)
-	launcher/output/html/assemble $(wordlist 2,3,$(HISTORY_PARTS)) $@ $(@D)/history_tail.html $(HISTORY_SCRIPTS)
-
-$(B)/obj/launcher/commands/history/history_page.o: launcher/commands/history/history_page.S $(B)/page/history_head.html
+$(B)/obj/launcher/output/html_pages.o: launcher/output/html_pages.S $(B)/page/html_head.html $(B)/page/history_head.html
 	@mkdir -p $(@D)
 	$(CC) -c -Wa,-I$(B)/page -o $@ $<
 

@@ -401,7 +401,7 @@ fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken fr
 # Hostile recordings, from the file to the report.
 FUZZ_REC_SRCS = tests/fuzz/fuzz_recording.c $(filter launcher/base/% launcher/profile/% launcher/symbols/% launcher/output/%,$(LAUNCHER_SRCS)) \
 	launcher/collect/run_directory.c launcher/base/proc.c preload/core/record/run_dir.c preload/core/nearest.c
-$(B)/tests/fuzz/recording: $(FUZZ_REC_SRCS) $(B)/obj/launcher/output/html_page.o $(B)/libtested.a
+$(B)/tests/fuzz/recording: $(FUZZ_REC_SRCS) $(B)/obj/launcher/output/html_pages.o $(B)/libtested.a
 	$(call make_fuzzer,$^ $(LAUNCHER_LIBS) $(LIB_LIBS))
 
 $(B)/tests/fuzz/recording_corpus: tests/fuzz/recording_corpus.c tests/unit/record.h
@@ -442,8 +442,8 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 # For tests/cli/files.t: what the lists above and the Makefile's take.
 .PHONY: show-sources
 show-sources:
-	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) launcher/output/html_page.S \
-		launcher/commands/history/history_page.S launcher/commands/completion/completion_text.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
+	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) launcher/output/html_pages.S \
+		launcher/commands/completion/completion_text.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS)) \
 		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \
 		$(patsubst %,tests/bench/%.c,$(basename $(BENCHES))) $(PMU_TESTS:%=tests/pmu/test_%.c) \

@@ -38,8 +38,8 @@ struct page {
 	uint32_t nr_types, type; /* type: shown first */
 };
 
-/* html_page.S: the page before and after its data, which the build makes of html/. */
-extern const char csink_html_head[], csink_html_head_end[], csink_html_tail[], csink_html_tail_end[];
+/* html_pages.S: the page before and after its data, which the build makes of html/. */
+extern const char csink_html_head[], csink_html_tail[];
 
 struct row {
 	uint32_t group, node; /* group: a thread of a side; numbered over both */
@@ -358,18 +358,22 @@ static void find_types(struct page *page, const char *first)
 	}
 }
 
-/* The title goes between "<title>" and "</title>", which end and begin the head's two parts: see html/assemble. */
+void csink_html_put_head(FILE *out, const char *head, const char *title)
+{
+	const char *mark = "@TITLE@", *at = strstr(head, mark);
+
+	fwrite(head, 1, at - head, out);
+	csink_text_put(out, CSINK_TEXT_XML, title);
+	fputs(at + strlen(mark), out);
+}
+
 static int write_page(FILE *out, const struct page *page)
 {
-	const char *mark = "@TITLE@", *at = strstr(csink_html_head, mark);
 	int err;
 
-	fwrite(csink_html_head, 1, at - csink_html_head, out);
-	csink_text_put(out, CSINK_TEXT_XML, page->title);
-	at += strlen(mark);
-	fwrite(at, 1, csink_html_head_end - at, out);
+	csink_html_put_head(out, csink_html_head, page->title);
 	err = write_data(out, page);
-	fwrite(csink_html_tail, 1, csink_html_tail_end - csink_html_tail, out);
+	fputs(csink_html_tail, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
 	return err;

@@ -38,4 +38,7 @@ struct csink_html_page {
  * flushed). Context: thread. */
 int csink_html_write(FILE *out, const struct csink_html_page *page);
 
+/** Write what comes before a page's data (html/frame.html), with the title in it. Context: thread. */
+void csink_html_put_head(FILE *out, const char *head, const char *title);
+
 #endif

@@ -2,30 +2,14 @@
 # The page of `countersink history --html` in a real browser: charts, change points, keys, themes, hostile names. Pictures of
 # it are kept in $BUILD/browser, for eyes.
 import json
-import os
 import random
 import subprocess
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cdp import Browser, Page, Tap
+from cdp import Browser, Page
+from pages import COUNTERSINK, SHOTS, no_complaints, path, tap, text
 
-SRC = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('BUILD', SRC + '/build')
-SHOTS = BUILD + '/browser'
-COUNTERSINK = BUILD + '/bin/countersink'
 READY = 'window.countersinkHistory'
 EVIL = '</script><script>alert(1)</script><img src=x onerror=alert(2)>'
-tap = Tap()
-directory = tempfile.TemporaryDirectory(prefix='countersink-history.')
-os.makedirs(SHOTS, exist_ok=True)
-for name in [name for name in os.environ if name.startswith('COUNTERSINK_')]:
-    del os.environ[name]
-
-
-def path(name):
-    return os.path.join(directory.name, name)
 
 
 def made_history(name, lines=80, evil=''):
@@ -59,19 +43,8 @@ def export(history, page):
     return 'file://' + path(page)
 
 
-def text(page, selector):
-    return page.run('document.querySelector(%s).textContent' % json.dumps(selector))
-
-
 def count(page, selector):
     return page.run('document.querySelectorAll(%s).length' % json.dumps(selector))
-
-
-def no_complaints(page, name):
-    tap.same([e for e in page.events('Runtime.exceptionThrown', 'Log.entryAdded')], [], name + ': no error, no violation of the content security policy')
-    requests = [e['request']['url'] for e in page.events('Network.requestWillBeSent')]
-    tap.same([url for url in requests if not url.startswith('file://')], [], name + ': the page makes no request to the network')
-    tap.same(len(requests), 1, name + ': the page is one file')
 
 
 def test_page(browser):

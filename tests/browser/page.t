@@ -5,27 +5,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cdp import Browser, Page, Tap
+from cdp import Browser, Page
 from make_profile import Profile, many_stacks
+from pages import COUNTERSINK, SHOTS, no_complaints, path, tap, text
 
-SRC = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('BUILD', SRC + '/build')
-SHOTS = BUILD + '/browser'
-COUNTERSINK = BUILD + '/bin/countersink'
 READY = 'window.countersink && countersink.app.readyMs > 0'
-tap = Tap()
-directory = tempfile.TemporaryDirectory(prefix='countersink-page.')
-os.makedirs(SHOTS, exist_ok=True)
-for name in [name for name in os.environ if name.startswith('COUNTERSINK_')]:
-    del os.environ[name]
-
-
-def path(name):
-    return os.path.join(directory.name, name)
 
 
 def export(profile, page, *options):
@@ -65,17 +50,6 @@ def node(page, name):
 
 def place(page, name, flame='flame'):
     return page.run(PLACE % (flame, NODE % json.dumps(name)))
-
-
-def text(page, selector):
-    return page.run('document.querySelector(%s).textContent' % json.dumps(selector))
-
-
-def no_complaints(page, name):
-    tap.same([e for e in page.events('Runtime.exceptionThrown', 'Log.entryAdded')], [], name + ': no error, no violation of the content security policy')
-    requests = [e['request']['url'] for e in page.events('Network.requestWillBeSent')]
-    tap.same([u for u in requests if not u.startswith('file://')], [], name + ': the page makes no request to the network')
-    tap.same(len(requests), 1, name + ': the page is one file')
 
 
 def test_made(browser):

@@ -7,23 +7,15 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cdp import Browser, Page, Tap
+from cdp import Browser, Page
+from pages import BUILD, COUNTERSINK, SHOTS, SRC, directory, tap
 
-SRC = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('BUILD', SRC + '/build')
 NPM = os.environ.get('NPM', BUILD + '/npm') + '/node_modules'
-COUNTERSINK = BUILD + '/bin/countersink'
 TIMEOUT = 120
 UNITS = {'s': 1e9, 'ms': 1e6, 'µs': 1e3, 'ns': 1, '': 1}
-tap = Tap()
-directory = tempfile.TemporaryDirectory(prefix='countersink-tools.')
 os.chdir(directory.name)
-for name in [name for name in os.environ if name.startswith('COUNTERSINK_')]:
-    del os.environ[name]
 os.environ['HOME'] = directory.name
 
 
@@ -94,9 +86,8 @@ def test_speedscope(browser):
         agree(shares, 'speedscope: %s has the shares of the report' % what)
         tap.same([e for e in page.events('Runtime.exceptionThrown')], [], 'speedscope: %s without an error' % what)
         if ending == 'speedscope.json':
-            os.makedirs(BUILD + '/browser', exist_ok=True)
             page.key('1')
-            page.shot(BUILD + '/browser/speedscope.png')
+            page.shot(SHOTS + '/speedscope.png')
 
 
 def test_firefox():

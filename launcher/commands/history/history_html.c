@@ -10,12 +10,12 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/json.h"
-#include "launcher/base/text.h"
 #include "launcher/commands/history/history_export.h"
+#include "launcher/output/html.h"
 #include "launcher/output/report.h"
 
-/* history_page.S: the page before and after its data, which the build makes of page/. */
-extern const char csink_history_head[], csink_history_head_end[], csink_history_tail[], csink_history_tail_end[];
+/* html_pages.S: the page before and after its data, which the build makes of page/. */
+extern const char csink_history_head[], csink_history_tail[];
 
 static void put_text(FILE *out, const char *before, const char *text)
 {
@@ -133,14 +133,10 @@ int csink_history_html(FILE *out, const char *title, const struct csink_history_
 {
 	const struct csink_history *h = view->history;
 	CSINK_AUTO_FREE uint32_t *places = calloc(h->nr_series + 1, sizeof(*places));
-	const char *mark = "@TITLE@", *at = strstr(csink_history_head, mark);
 
 	if (!places)
 		return -ENOMEM;
-	fwrite(csink_history_head, 1, at - csink_history_head, out);
-	csink_text_put(out, CSINK_TEXT_XML, title);
-	at += strlen(mark);
-	fwrite(at, 1, csink_history_head_end - at, out);
+	csink_html_put_head(out, csink_history_head, title);
 	put_text(out, "{\"title\":", title);
 	fputs(",\"lines\":[", out);
 	put_lines(out, h);
@@ -152,6 +148,6 @@ int csink_history_html(FILE *out, const char *title, const struct csink_history_
 		put_change(out, h, &view->changes->all[i], places);
 	}
 	fputs("]}\n", out);
-	fwrite(csink_history_tail, 1, csink_history_tail_end - csink_history_tail, out);
+	fputs(csink_history_tail, out);
 	return csink_report_flush(out);
 }

@@ -279,8 +279,6 @@ function showCompare() {
 
 // ---- theme and print ----
 
-const darkQuery = window.matchMedia('(prefers-color-scheme: dark)');
-
 function applyTheme(forced) {
 	const theme = forced || (app.theme === 'auto' ? (darkQuery.matches ? 'dark' : 'light') : app.theme);
 	document.documentElement.dataset.theme = theme;

@@ -1,21 +1,4 @@
-// Numbers and elements. Texts of a profile become text nodes, never markup.
-
-const byId = (id) => document.getElementById(id);
-
-// An element with properties (functions are listeners) and children (texts or elements).
-function make(tag, properties, ...children) {
-	const element = document.createElement(tag);
-	for (const [key, value] of Object.entries(properties || {})) {
-		if (typeof value === 'function')
-			element.addEventListener(key, value);
-		else if (key in element && typeof value !== 'string')
-			element[key] = value;
-		else
-			element.setAttribute(key, value);
-	}
-	element.append(...children);
-	return element;
-}
+// Numbers and canvases.
 
 // Give a canvas a size in pixels of the page, and return what draws on it in these.
 function sized(canvas, width, height) {

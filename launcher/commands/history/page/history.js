@@ -3,16 +3,7 @@
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const WIDTH = 1000, HEIGHT = 150, LEFT = 56, RIGHT = 10, TOP = 14, BOTTOM = 20;
-const byId = (id) => document.getElementById(id);
 const state = {case: 0, change: -1, series: -1, point: -1};
-
-function make(tag, name, ...children) {
-	const element = document.createElement(tag);
-	if (name)
-		element.className = name;
-	element.append(...children);
-	return element;
-}
 
 function draw(tag, attributes, ...children) {
 	const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
@@ -126,41 +117,40 @@ function chooseChange(nr) {
 
 function changeItem(change, nr) {
 	const {series} = data.cases[change.case], line = data.lines[change.line];
-	const button = make('button', '', `${line.short} ${day(line)}, found ${change.later} ${change.later === 1 ? 'line' : 'lines'} later: `,
-		...change.shifts.map(([of, ratio], i) => make('span', isWorse(series[of], ratio) ? 'slower' : 'faster', `${i ? ', ' : ''}${series[of].name} ${percent(ratio)}`)));
-	const item = make('li', '', button);
+	const button = make('button', {type: 'button', click: () => chooseChange(nr)}, `${line.short} ${day(line)}, found ${change.later} ${change.later === 1 ? 'line' : 'lines'} later: `,
+		...change.shifts.map(([of, ratio], i) => make('span', {class: isWorse(series[of], ratio) ? 'slower' : 'faster'}, `${i ? ', ' : ''}${series[of].name} ${percent(ratio)}`)));
+	const item = make('li', {value: nr + 1}, button);
 
-	button.type = 'button';
-	button.addEventListener('click', () => chooseChange(nr));
 	item.dataset.change = nr;
-	item.value = nr + 1;
 	if (change.confirm)
-		item.append(make('code', '', change.confirm));
+		item.append(make('code', null, change.confirm));
 	if (change.bisect)
-		item.append(make('span', 'note', 'if it is confirmed, find the commit:'), make('code', '', change.bisect));
+		item.append(make('span', {class: 'note'}, 'if it is confirmed, find the commit:'), make('code', null, change.bisect));
 	return item;
 }
 
 // ---- the page ----
 
+function applyTheme() {
+	document.documentElement.dataset.theme = darkQuery.matches ? 'dark' : 'light';
+}
+
 function show(of) {
 	Object.assign(state, {case: of, change: -1, series: -1, point: -1});
 	byId('charts').replaceChildren(...data.cases[of].series.map((series, i) => {
 		const last = series.points[series.points.length - 1];
-		return make('article', '', make('h3', '', `${series.name} `, make('span', 'latest', `${percent(last[1])}${interval(last)}`)), chart(series, i));
+		return make('article', null, make('h3', null, `${series.name} `, make('span', {class: 'latest'}, `${percent(last[1])}${interval(last)}`)), chart(series, i));
 	}));
 	const items = data.changes.flatMap((change, nr) => change.case === of ? [changeItem(change, nr)] : []);
-	byId('changes').replaceChildren(...(items.length ? items : [make('p', '', 'none')]));
+	byId('changes').replaceChildren(...(items.length ? items : [make('p', null, 'none')]));
 	byId('detail').textContent = '';
 }
 
+darkQuery.addEventListener('change', applyTheme);
+applyTheme();
 byId('title').textContent = data.title;
 byId('summary').textContent = `${data.lines.length} ${data.lines.length === 1 ? 'line' : 'lines'} from ${day(data.lines[0])} to ${day(data.lines[data.lines.length - 1])}`;
-byId('case').append(...data.cases.map((one, i) => {
-	const option = make('option', '', one.name);
-	option.value = i;
-	return option;
-}));
+byId('case').append(...data.cases.map((one, i) => make('option', {value: i}, one.name)));
 byId('case').addEventListener('change', () => show(Number(byId('case').value)));
 byId('case-field').hidden = !data.cases.length;
 show(0);
