@@ -205,22 +205,17 @@ for command in '["x\u001b[2Jy"]' '["x\u202ey"]' '["a\nb"]' '["x\u007f"]' '"./ben
 done
 history slower.jsonl
 
-# At the line that shows it first, and at no other one.
-statuses=
-for n in $(seq 38 50); do
-	head -n "$n" slower.jsonl >until.jsonl
-	history until.jsonl
-	statuses="$statuses$?"
-done
-like "$statuses" '^0{4,10}30*$' "status 3 comes once, with the line that shows the change first"
+# statuses FILE OPTION...: prints the statuses of the lines 38 to 50, each as the last one.
+statuses() {
+	for n in $(seq 38 50); do
+		head -n "$n" "$1" >until.jsonl
+		history "${@:2}" until.jsonl
+		printf %d $?
+	done
+}
+like "$(statuses slower.jsonl)" '^0{4,10}30*$' "status 3 comes once, with the line that shows the change first"
 made faster 60 0.9 40
-statuses=
-for n in $(seq 38 50); do
-	head -n "$n" faster.jsonl >until.jsonl
-	history until.jsonl
-	statuses="$statuses$?"
-done
-is "$statuses" 0000000000000 "what got faster is no alarm"
+is "$(statuses faster.jsonl)" 0000000000000 "what got faster is no alarm"
 history faster.jsonl
 like "$(cat out)" 'crc32_of in bench -(9|10)\.[0-9] %' "what got faster is a change point"
 sort -R --random-source=/dev/zero slower.jsonl >shuffled.jsonl
@@ -241,15 +236,9 @@ for line in map(json.loads, open("$name.jsonl")):
         case["figures"], case["functions"] = {"rate": case["figures"]["wall"][:4] + ["requests/s", "more"]}, {}
     print(json.dumps(line))
 PY
-	statuses=
-	for n in $(seq 38 50); do
-		head -n "$n" rate.jsonl >until.jsonl
-		history --all until.jsonl
-		statuses="$statuses$?"
-	done
 	case $name in
-	slower) is "$statuses" 0000000000000 "a higher rate: status 0" ;;
-	faster) like "$statuses" '^0{2,10}30*$' "a lower rate: status 3 once" ;;
+	slower) is "$(statuses rate.jsonl --all)" 0000000000000 "a higher rate: status 0" ;;
+	faster) like "$(statuses rate.jsonl --all)" '^0{2,10}30*$' "a lower rate: status 3 once" ;;
 	esac
 done
 history --all -f perfherder rate.jsonl

@@ -153,15 +153,28 @@ static void test_later(void)
 	csink_recorded_free(&rec);
 }
 
-int main(void)
+/* The recording in a state, as if it had not been collected. */
+static void write_anew(enum csink_rec_state state)
 {
-	struct csink_rec_cut cut;
-	struct csink_recorded rec;
-	struct stat st;
-	int fd;
+	memset(&r.header->cut, 0, sizeof(r.header->cut));
+	r.header->collected = 0;
+	r.header->state = state;
+	record_write(&r, directory, "100.0.rec");
+}
 
-	if (!mkdtemp(directory))
-		abort();
+static void is_whole(const char *what)
+{
+	struct csink_recorded rec = read_it();
+
+	is_num(sum(&rec), 63 * MS, what);
+	csink_recorded_free(&rec);
+}
+
+static void test_goes_on(void)
+{
+	struct csink_recorded rec;
+	struct csink_rec_cut cut;
+
 	make_record();
 	mark();
 	go_on();
@@ -184,36 +197,41 @@ int main(void)
 	write_over();
 	r.header->cut = cut;
 	copy_at_end(false);
-	rec = read_it();
-	is_num(sum(&rec), 63 * MS, "without the cut the profile has all that the process did");
-	csink_recorded_free(&rec);
+	is_whole("without the cut the profile has all that the process did");
+}
 
-	/* An image that an exec has ended: nothing will follow its last sample. */
-	memset(&r.header->cut, 0, sizeof(r.header->cut));
-	r.header->collected = 0;
-	r.header->state = CSINK_REC_EXECED;
-	record_write(&r, directory, "100.0.rec");
+/* Nothing will follow the last sample of such an image. */
+static void test_execed(void)
+{
+	struct csink_recorded rec;
+
+	write_anew(CSINK_REC_EXECED);
 	mark();
 	rec = read_it();
 	is_num(sum(&rec), 63 * MS, "an image that an exec has ended is read as it was at the mark");
 	is_num(rec.header.cpu_end_ns, 90 * MS, "with what no sample of it has");
 	csink_recorded_free(&rec);
+}
 
-	/* A process that has ended. */
-	memset(&r.header->cut, 0, sizeof(r.header->cut));
-	r.header->collected = 0;
-	r.header->state = CSINK_REC_EXITED;
-	record_write(&r, directory, "100.0.rec");
+static void test_ended(void)
+{
+	write_anew(CSINK_REC_EXITED);
 	mark();
 	write_over();
 	ok(r.header->collected == CSINK_REC_COLLECTED_WHOLE && !r.header->cut.bytes,
 	   "the recording of a process that has ended is marked as a whole, without a cut");
+}
 
-	/* An older version has children's entries where the cut is now. */
+/* An older version has children's entries where the cut is now. */
+static void test_other_version(void)
+{
+	const struct csink_rec_cut cut = {.at = 1, .bytes = 2, .is_continued = 3};
+
 	for (uint32_t state = CSINK_REC_LIVE; state <= CSINK_REC_EXITED; state++) {
 		struct csink_rec_header header;
+		struct stat st;
+		int fd;
 
-		cut = (struct csink_rec_cut){.at = 1, .bytes = 2, .is_continued = 3};
 		r.header->cut = cut;
 		r.header->version = CSINK_REC_VERSION - 1;
 		r.header->collected = 0;
@@ -229,25 +247,38 @@ int main(void)
 		close(fd);
 	}
 	r.header->version = CSINK_REC_VERSION;
-	memset(&r.header->cut, 0, sizeof(r.header->cut));
-	record_write(&r, directory, "100.0.rec");
+}
 
-	/* What is no recording, and a cut that is not there. */
+static void test_hostile(void)
+{
+	struct stat st;
+	int fd;
+
+	write_anew(CSINK_REC_EXITED);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	r.header->collected = CSINK_REC_COLLECTED;
 	for (uint64_t i = 0; i < 3; i++) {
 		r.header->cut = (struct csink_rec_cut){.at = i ? UINT64_MAX - i : 1, .bytes = i == 2 ? 8 : UINT64_MAX};
 		if (pwrite(fd, r.bytes, r.size, 0) != (ssize_t)r.size)
 			abort();
-		rec = read_it();
-		is_num(sum(&rec), 63 * MS, "a cut outside of the file is ignored");
-		csink_recorded_free(&rec);
+		is_whole("a cut outside of the file is ignored");
 	}
 	if (pwrite(fd, "no", 2, 0) != 2)
 		abort();
 	is_num(csink_recording_cut(fd), -EBADMSG, "what is no recording is not cut");
 	ok(!fstat(fd, &st) && st.st_size == (off_t)r.size, "a file that is not cut keeps its size");
 	close(fd);
+}
+
+int main(void)
+{
+	if (!mkdtemp(directory))
+		abort();
+	test_goes_on();
+	test_execed();
+	test_ended();
+	test_other_version();
+	test_hostile();
 	unlink(path);
 	rmdir(directory);
 	free(r.bytes);
