@@ -228,11 +228,16 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+/* In rounds of different length: of equal ones, samples at their own rate would see the same part again and again. */
 static void run_both(uint64_t ms, struct function heavy, struct function light)
 {
+	uint32_t random = 1;
+
 	for (uint64_t end = now_ms() + ms; now_ms() < end;) {
-		heavy.code(300000);
-		light.code(100000);
+		uint64_t n = 50000 + (random = random * 1103515245 + 12345) % 100000;
+
+		heavy.code(3 * n);
+		light.code(n);
 	}
 }
 
