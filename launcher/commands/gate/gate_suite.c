@@ -265,6 +265,11 @@ static void print_job(const struct csink_suite_job *job)
 		print_word(job->dir);
 		fputs(" && ", stdout);
 	}
+	if (job->prepare) {
+		fputs("sh -c ", stdout);
+		print_word(job->prepare);
+		fputs(" && ", stdout);
+	}
 	for (uint32_t i = 0; i < job->env.nr; i++)
 		print_variable(job->env.all[i]);
 	csink_text_print(stdout, "%s\n", csink_gate_command_print(job->argv.all, line, size));

@@ -15,6 +15,7 @@
 	X(pytest)                                                                                                      \
 	X(gbench)                                                                                                      \
 	X(gotest)                                                                                                      \
+	X(hyperfine)                                                                                                   \
 	X(lines)
 
 #define CSINK_SUITE_ASK_SECONDS 60 /* a list takes as long at most */

@@ -24,6 +24,7 @@ struct csink_suite_job {
 	struct csink_suite_words argv;
 	char *dir;                    /* where; NULL: where the launcher is */
 	struct csink_suite_words env; /* NAME=value, beside the launcher's own; mostly none */
+	char *prepare;                /* a shell command before each run; NULL: none */
 };
 
 /* How a case ended. */

@@ -109,7 +109,8 @@ void csink_suite_job_free(struct csink_suite_job *job)
 	csink_suite_words_free(&job->argv);
 	csink_suite_words_free(&job->env);
 	free(job->dir);
-	job->dir = NULL;
+	free(job->prepare);
+	job->dir = job->prepare = NULL;
 }
 
 /* ---- killing ---- */

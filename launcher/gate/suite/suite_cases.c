@@ -240,9 +240,13 @@ int csink_suite_command(struct csink_suite *suite, struct csink_suite_case *c, i
 	csink_suite_put_all(&job->argv, given->argv.nr ? given->argv.all : suite->argv[side]);
 	csink_suite_put_all(&job->env, given->env.all);
 	job->dir = dir ? strdup(dir) : NULL;
+	job->prepare = given->prepare ? strdup(given->prepare) : NULL;
 	if (suite->harness->choose)
 		suite->harness->choose(suite, c, side, n, job);
-	return job->argv.lacked_memory || job->env.lacked_memory || (dir && !job->dir) ? -ENOMEM : 0;
+	return job->argv.lacked_memory || job->env.lacked_memory || (dir && !job->dir) ||
+			       (given->prepare && !job->prepare)
+		       ? -ENOMEM
+		       : 0;
 }
 
 void csink_suite_case_fail(struct csink_suite_case *c, const char *fmt, ...)

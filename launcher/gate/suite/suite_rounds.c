@@ -109,6 +109,7 @@ static int make_run(struct csink_suite *suite, struct csink_suite_case *c, int s
 		csink_suite_case_fail(c, "%s: %s", c->jobs[side].dir, strerror(-entered));
 		return 0;
 	}
+	c->plan.prepare = c->jobs[side].prepare ?: plan->prepare;
 	series->plan = &c->plan;
 	series->data = &c->data;
 	*series->error = '\0';

@@ -51,6 +51,13 @@ void csink_suite_put_all(struct csink_suite_words *words, char *const *all)
 		csink_suite_put_bytes(words, *all, strlen(*all));
 }
 
+void csink_suite_put_shell(struct csink_suite_words *words, const char *line)
+{
+	csink_suite_put(words, "/bin/sh");
+	csink_suite_put(words, "-c");
+	csink_suite_put(words, "%s", line);
+}
+
 void csink_suite_words_free(struct csink_suite_words *words)
 {
 	for (uint32_t i = 0; i < words->nr; i++)

@@ -18,6 +18,9 @@ __attribute__((format(printf, 2, 3))) void csink_suite_put(struct csink_suite_wo
 void csink_suite_put_bytes(struct csink_suite_words *words, const char *text, size_t len);
 void csink_suite_put_all(struct csink_suite_words *words, char *const *all);
 
+/** Append a shell that runs a line. */
+void csink_suite_put_shell(struct csink_suite_words *words, const char *line);
+
 /** Append a word that becomes the list's: malloc'ed, or NULL for lack of memory. */
 void csink_suite_put_own(struct csink_suite_words *words, char *word);
 

@@ -43,6 +43,25 @@ static double limit_of(const struct csink_suite *suite)
 	return fmax(LEAST_LIMIT, (double)suite->max_time_ns / 1e9 / 10);
 }
 
+/* What the case's own list has before each run. Returns 0, also where the case fails; -EINTR or -ENOMEM. */
+static int prepare(struct csink_suite *suite, struct csink_suite_case *c, int side)
+{
+	struct csink_suite_job job = {.dir = c->jobs[side].dir};
+	struct csink_suite_answer answer = {0};
+	char why[1024];
+	int err;
+
+	if (!c->jobs[side].prepare)
+		return 0;
+	csink_suite_put_shell(&job.argv, c->jobs[side].prepare);
+	err = csink_suite_ask(suite, &job, limit_of(suite), &answer);
+	if (!err && csink_suite_answer_error(&answer, why, sizeof(why)))
+		csink_suite_case_fail(c, "%s: what is run before it: %s", csink_suite_sides[side], why);
+	csink_suite_answer_free(&answer);
+	csink_suite_words_free(&job.argv);
+	return err;
+}
+
 /* Run a side once. Returns 0, also where the case fails; -EINTR or -ENOMEM. @cpu, @made  of the run. */
 static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n, double *cpu,
 		    double *made)
@@ -57,6 +76,9 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 		csink_suite_case_fail(c, CSINK_SUITE_NO_TIME_TO_TRY);
 		return 0;
 	}
+	err = err ? err : prepare(suite, c, side);
+	if (!err && c->state == CSINK_SUITE_FAILED)
+		return 0;
 	err = err ? err : csink_suite_ask(suite, &c->jobs[side], limit_of(suite), &answer);
 	if (err == -EINTR || err == -ENOMEM)
 		return err;
