@@ -15,6 +15,7 @@
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/collect/run_directory.h"
+#include "launcher/gate/simulator.h"
 #include "launcher/profile/profile.h"
 
 #define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */
@@ -277,38 +278,11 @@ static char **wrap(char **argv, const char *directory, char *out_file, size_t si
 	return wrapped;
 }
 
-static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory)
+int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory)
 {
-	struct csink_gate_outcome outcome;
 	char out_file[CSINK_RUN_DIRECTORY_PATH + 64];
 	CSINK_AUTO_FREE char **argv = wrap(series->plan->argv[run->side], directory, out_file, sizeof(out_file));
-	int err, index;
+	int err = argv ? csink_gate_run_under(series, argv, "valgrind") : -ENOMEM;
 
-	if (!argv)
-		return -ENOMEM;
-	err = csink_gate_run(series->runner, argv, 0, false, &outcome);
-	if (err)
-		snprintf(series->error, sizeof(series->error), "valgrind: %s", outcome.why);
-	else
-		err = csink_gate_check(series, &outcome, "a run under valgrind");
-	csink_gate_outcome_free(&outcome);
-	if (!err)
-		err = read_directory(series, directory, run);
-	index = csink_gate_metric_find(series->data, "instructions", "instructions", "count");
-	if (!err && index >= 0)
-		run->metrics[index] = run->weights.sum;
-	return err;
-}
-
-int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate_run *run)
-{
-	struct csink_run_directory directory = {.fd = -1};
-	int err = csink_run_directory_create(&directory);
-
-	if (err)
-		return csink_why(err, series->error, sizeof(series->error), "no directory for callgrind's output: %s",
-				 strerror(-err));
-	err = run_wrapped(series, run, directory.path);
-	csink_run_directory_remove(&directory);
-	return err;
+	return err ?: read_directory(series, directory, run);
 }

@@ -1,6 +1,6 @@
 /*
  * Exact instruction counts for machines without counters: a run under valgrind's callgrind, whose output gives the
- * weights of functions and the command's own figure. Other figures mean nothing there and are not taken.
+ * weights of functions. Other figures mean nothing there and are not taken.
  */
 #ifndef CSINK_CALLGRIND_H
 #define CSINK_CALLGRIND_H
@@ -8,10 +8,11 @@
 #include "launcher/gate/series.h"
 
 /**
- * Run the command of the run's side under callgrind, with all that it starts, and fill the run in.
+ * Run the command of the run's side under callgrind, with all that it starts, and fill the run's weights in.
+ * @directory  an empty one for callgrind's output.
  * Returns 0, -EINTR, -ECHILD or -errno, with series->error.
  */
-int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate_run *run);
+int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory);
 
 /**
  * Add a file that callgrind wrote to a run, and the objects that it names to the files of the run's side.

@@ -7,8 +7,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <inttypes.h>
+#include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,7 @@
 #include "launcher/base/search.h"
 #include "launcher/gate/fingerprint.h"
 #include "launcher/profile/profile.h"
+#include "launcher/symbols/disassemble.h"
 #include "launcher/symbols/symbols.h"
 
 #define NO_FILE UINT32_MAX
@@ -182,24 +183,12 @@ static int add_blocks(struct reading *r)
 static void to_addresses(const char *path, struct csink_want *wants, uint32_t nr)
 {
 	CSINK_AUTO_CLOSE int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
-	Elf *elf = NULL;
-	GElf_Phdr phdr;
-	size_t nr_headers = 0;
+	Elf *elf;
 
 	elf_version(EV_CURRENT);
-	if (fd >= 0)
-		elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (elf && elf_getphdrnum(elf, &nr_headers))
-		nr_headers = 0;
-	for (uint32_t i = 0; i < nr; i++) {
-		for (size_t k = 0; k < nr_headers; k++) {
-			if (!gelf_getphdr(elf, (int)k, &phdr) || phdr.p_type != PT_LOAD ||
-			    wants[i].address - phdr.p_offset >= phdr.p_filesz)
-				continue;
-			wants[i].address += phdr.p_vaddr - phdr.p_offset;
-			break;
-		}
-	}
+	elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	for (uint32_t i = 0; elf && i < nr; i++)
+		csink_code_address(elf, wants[i].address, &wants[i].address);
 	elf_end(elf);
 }
 

@@ -12,7 +12,6 @@
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/base/regular.h"
-#include "launcher/collect/run_directory.h"
 #include "launcher/gate/qemu_read.h"
 #include "launcher/gate/series.h"
 #include "launcher/gate/simulator.h"
@@ -142,26 +141,6 @@ static int find_plugin(char *plugin, char *why, size_t why_size)
 	return csink_why(-ENOENT, why, why_size, "%s/lib has no " PLUGIN " (incomplete installation?)", self);
 }
 
-/* "qemu-x86_64 version 7.2.22 (Debian 1:7.2+dfsg-7)" */
-static void ask_version(const char *qemu, char *version, size_t size)
-{
-	char command[PATH_MAX + 32] = "exec ";
-	FILE *f;
-
-	csink_append_word(command, sizeof(command), qemu);
-	csink_append(command, sizeof(command), " --version 2>&1");
-	f = popen(command, "re");
-	*version = '\0';
-	if (!f)
-		return;
-	if (fgets(version, (int)size, f))
-		version[strcspn(version, "(\n")] = '\0';
-	/* "version 7.2 " */
-	for (size_t len = strlen(version); len && version[len - 1] == ' '; len--)
-		version[len - 1] = '\0';
-	pclose(f);
-}
-
 int csink_gate_qemu_find(const char *command, char *version, size_t version_size, char *plugin, char *why,
 			 size_t why_size)
 {
@@ -169,7 +148,7 @@ int csink_gate_qemu_find(const char *command, char *version, size_t version_size
 
 	if (find_start(command, &start, why, why_size) || find_plugin(plugin, why, why_size))
 		return -ENOENT;
-	ask_version(start.qemu, version, version_size);
+	csink_gate_ask_version(start.qemu, version, version_size);
 	return 0;
 }
 
@@ -204,11 +183,10 @@ static char **wrap(const struct start *start, char **argv, char *plugin)
 	return wrapped;
 }
 
-static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory,
-		       struct csink_gate_uncounted *uncounted)
+int csink_gate_qemu_run(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory,
+			struct csink_gate_uncounted *uncounted)
 {
 	static struct start start;
-	static struct csink_gate_outcome outcome;
 	static char plugin[3 * PATH_MAX];
 	char why[CSINK_WHY_BYTES];
 	CSINK_AUTO_FREE char **argv = NULL;
@@ -223,31 +201,12 @@ static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *
 	argv = wrap(&start, series->plan->argv[run->side], plugin);
 	if (!argv)
 		return -ENOMEM;
-	err = csink_gate_run(series->runner, argv, 0, false, &outcome);
-	if (err)
-		snprintf(series->error, sizeof(series->error), "qemu-user: %s", outcome.why);
-	else
-		err = csink_gate_check(series, &outcome, "a run under qemu-user");
-	csink_gate_outcome_free(&outcome);
+	err = csink_gate_run_under(series, argv, "qemu-user");
 	if (err)
 		return err;
 	err = csink_gate_qemu_read(directory, &series->data->functions, &series->placement, run, uncounted, why,
 				   sizeof(why));
 	if (err)
 		snprintf(series->error, sizeof(series->error), "what qemu-user counted cannot be read: %s", why);
-	return err;
-}
-
-int csink_gate_qemu_run(struct csink_gate_series *series, struct csink_gate_run *run,
-			struct csink_gate_uncounted *uncounted)
-{
-	struct csink_run_directory directory = {.fd = -1};
-	int err = csink_run_directory_create(&directory);
-
-	if (err)
-		return csink_why(err, series->error, sizeof(series->error), "no directory for qemu's counts: %s",
-				 strerror(-err));
-	err = run_wrapped(series, run, directory.path, uncounted);
-	csink_run_directory_remove(&directory);
 	return err;
 }

@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/format.h"
+#include "launcher/collect/run_directory.h"
 #include "launcher/gate/callgrind.h"
 #include "launcher/gate/qemu_read.h"
 #include "launcher/gate/series.h"
@@ -31,6 +32,25 @@ static const struct {
 };
 
 /* ---- the choice ---- */
+
+void csink_gate_ask_version(const char *program, char *version, size_t size)
+{
+	char command[PATH_MAX + 32] = "exec ";
+	FILE *f;
+
+	csink_append_word(command, sizeof(command), program);
+	csink_append(command, sizeof(command), " --version 2>&1");
+	f = popen(command, "re");
+	*version = '\0';
+	if (!f)
+		return;
+	if (fgets(version, (int)size, f))
+		version[strcspn(version, "(\n")] = '\0';
+	/* "version 7.2 " */
+	for (size_t len = strlen(version); len && version[len - 1] == ' '; len--)
+		version[len - 1] = '\0';
+	pclose(f);
+}
 
 static int find_pmu(struct csink_gate_simulator *simulator, char **const *argv, char *why, size_t why_size)
 {
@@ -62,17 +82,11 @@ static int find_qemu(struct csink_gate_simulator *simulator, char **const *argv,
 static int find_callgrind(struct csink_gate_simulator *simulator, char **const *argv, char *why, size_t why_size)
 {
 	static struct csink_program valgrind;
-	char *version = simulator->version[CSINK_GATE_CALLGRIND];
-	FILE *f;
 
 	(void)argv;
 	if (csink_program_find("valgrind", &valgrind))
 		return csink_why(-ENOENT, why, why_size, "there is no valgrind here (Debian's package: valgrind)");
-	f = popen("exec valgrind --version 2>&1", "re");
-	if (f && fgets(version, sizeof(simulator->version[0]), f))
-		version[strcspn(version, "\n")] = '\0';
-	if (f)
-		pclose(f);
+	csink_gate_ask_version(valgrind.path, simulator->version[CSINK_GATE_CALLGRIND], sizeof(simulator->version[0]));
 	return 0;
 }
 
@@ -136,6 +150,21 @@ static int set_count(struct csink_gate_series *series, struct csink_gate_run *ru
 	if (index >= 0)
 		run->metrics[index] = value;
 	return index < 0 ? index : 0;
+}
+
+int csink_gate_run_under(struct csink_gate_series *series, char **argv, const char *tool)
+{
+	static struct csink_gate_outcome outcome;
+	char who[64];
+	int err = csink_gate_run(series->runner, argv, 0, false, &outcome);
+
+	snprintf(who, sizeof(who), "a run under %s", tool);
+	if (err)
+		snprintf(series->error, sizeof(series->error), "%s: %s", tool, outcome.why);
+	else
+		err = csink_gate_check(series, &outcome, who);
+	csink_gate_outcome_free(&outcome);
+	return err;
 }
 
 /* The command as it is, without the library: its instructions alone are counted, from outside. */
@@ -203,21 +232,15 @@ static bool give_way(struct csink_gate_series *series, int err, const struct csi
 	return true;
 }
 
-int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup)
+static int simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup, const char *directory)
 {
 	struct csink_gate_uncounted uncounted = {0};
 	int err;
 
-	switch (series->plan->simulator->tool) {
-	case CSINK_GATE_PMU:
-		return run_counted(series, run);
-	case CSINK_GATE_CALLGRIND:
-		/* A warm-up would warm nothing: callgrind counts instructions, not time. */
-		return warmup ? 0 : csink_gate_callgrind_run(series, run);
-	default:
-		break;
-	}
-	err = csink_gate_qemu_run(series, run, &uncounted);
+	if (series->plan->simulator->tool == CSINK_GATE_CALLGRIND)
+		return csink_gate_callgrind_run(series, run, directory)
+			       ?: set_count(series, run, "instructions", "instructions", run->weights.sum);
+	err = csink_gate_qemu_run(series, run, directory, &uncounted);
 	if (warmup && give_way(series, err, &uncounted))
 		return 0;
 	if (err)
@@ -228,6 +251,26 @@ int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run 
 		return err;
 	return set_count(series, run, "instructions", "instructions", run->weights.sum)
 		       ?: set_count(series, run, "syscalls", CALLS, (double)uncounted.nr_calls);
+}
+
+int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup)
+{
+	enum csink_gate_tool tool = series->plan->simulator->tool;
+	struct csink_run_directory directory;
+	int err;
+
+	if (tool == CSINK_GATE_PMU)
+		return run_counted(series, run);
+	/* A warm-up would warm nothing: callgrind counts instructions, not time. */
+	if (tool == CSINK_GATE_CALLGRIND && warmup)
+		return 0;
+	err = csink_run_directory_create(&directory);
+	if (err)
+		return csink_why(err, series->error, sizeof(series->error), "no directory for the counts: %s",
+				 strerror(-err));
+	err = simulate(series, run, warmup, directory.path);
+	csink_run_directory_remove(&directory);
+	return err;
 }
 
 /* ---- notes ---- */

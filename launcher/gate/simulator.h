@@ -56,6 +56,14 @@ int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run 
 /** Note what the tool does not see, and by how much equal runs differ. After the last run. */
 void csink_gate_simulator_note(struct csink_gate_series *series);
 
+/* ---- for the tools ---- */
+
+/** Run a command that a tool wraps, and free what is known of it. @tool  its name. Returns as csink_gate_simulate. */
+int csink_gate_run_under(struct csink_gate_series *series, char **argv, const char *tool);
+
+/** What a program prints for --version, up to "(": "qemu-x86_64 version 7.2.22"; "": nothing. */
+void csink_gate_ask_version(const char *program, char *version, size_t size);
+
 /* ---- qemu_run.c ---- */
 
 struct csink_gate_uncounted;
@@ -65,8 +73,9 @@ struct csink_gate_uncounted;
 int csink_gate_qemu_find(const char *command, char *version, size_t version_size, char *plugin, char *why,
 			 size_t why_size);
 
-/** Run the command of the run's side under qemu-user, and fill the run in. Returns as csink_gate_simulate. */
-int csink_gate_qemu_run(struct csink_gate_series *series, struct csink_gate_run *run,
+/** Run the command of the run's side under qemu-user, and fill the run's weights in. @directory  an empty one for the
+ * counts. Returns as csink_gate_simulate. */
+int csink_gate_qemu_run(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory,
 			struct csink_gate_uncounted *uncounted);
 
 #endif

@@ -153,7 +153,7 @@ static bool is_build(Elf *elf, const char *want)
 	return !*want || !strcmp(text, want);
 }
 
-static bool address_of(Elf *elf, uint64_t offset, uint64_t *address)
+bool csink_code_address(Elf *elf, uint64_t offset, uint64_t *address)
 {
 	size_t nr, i;
 	GElf_Phdr phdr;
@@ -208,7 +208,7 @@ int csink_code_find(const char *path, const char *build_id, uint64_t offset, uin
 		err = -ENOEXEC;
 	else if (!is_build(elf, build_id))
 		err = -ESTALE;
-	else if (!address_of(elf, offset, address))
+	else if (!csink_code_address(elf, offset, address))
 		err = -ENOEXEC;
 	else if (!range_of(elf, *address, range))
 		err = -ENOENT;

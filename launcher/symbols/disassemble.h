@@ -2,6 +2,8 @@
 #ifndef CSINK_DISASSEMBLE_H
 #define CSINK_DISASSEMBLE_H
 
+#include <libelf.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "launcher/profile/rows.h"
@@ -41,6 +43,10 @@ void csink_annotation_free(struct csink_annotation *a);
 struct csink_code_range {
 	uint64_t start, end; /* addresses as the file's headers count */
 };
+
+/** The address, as the headers count, at an offset of a file. Returns false if it is in no segment: *address is as it
+ * was. */
+bool csink_code_address(Elf *elf, uint64_t offset, uint64_t *address);
 
 /**
  * Find the function of the symbol table that is at an offset of a file, and the address that the offset has there.
