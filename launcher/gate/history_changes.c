@@ -28,24 +28,14 @@ static bool same_anchor(const struct csink_history *h, const struct csink_histor
 	return !strcmp(h->lines[s->points[a].line].anchor, h->lines[s->points[b].line].anchor);
 }
 
-uint32_t csink_history_same_anchor(const struct csink_history *h, const struct csink_history_series *s)
-{
-	uint32_t first = s->nr_points - 1;
-
-	while (first > 0 && same_anchor(h, s, first - 1, first))
-		first--;
-	return first;
-}
-
 double csink_history_trend(const struct csink_history *h, const struct csink_history_series *s)
 {
 	double values[CSINK_SCAN_WINDOW];
-	uint32_t first = csink_history_same_anchor(h, s), n = s->nr_points - first;
+	uint32_t first = s->nr_points - 1, n;
 
-	if (n > CSINK_SCAN_WINDOW) {
-		first += n - CSINK_SCAN_WINDOW;
-		n = CSINK_SCAN_WINDOW;
-	}
+	while (first > 0 && s->nr_points - first < CSINK_SCAN_WINDOW && same_anchor(h, s, first - 1, first))
+		first--;
+	n = s->nr_points - first;
 	if (n < LEAST_OF_TREND)
 		return NAN;
 	for (uint32_t i = 0; i < n; i++)
@@ -172,6 +162,17 @@ int csink_history_changes_find(const struct csink_history *h, bool figures, stru
 	else if (out->nr)
 		qsort(out->all, out->nr, sizeof(*out->all), compare_changes);
 	return err;
+}
+
+uint32_t csink_history_nr_changes(const struct csink_history_changes *changes, uint32_t series)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < changes->nr; i++) {
+		for (uint32_t k = 0; k < changes->all[i].nr_shifts; k++)
+			nr += changes->all[i].shifts[k].series == series;
+	}
+	return nr;
 }
 
 void csink_history_changes_free(struct csink_history_changes *changes)

@@ -38,11 +38,11 @@ struct csink_history_changes {
 int csink_history_changes_find(const struct csink_history *history, bool figures, struct csink_history_changes *out);
 void csink_history_changes_free(struct csink_history_changes *changes);
 
-/** The points from the last one with another anchor on: ratios to one anchor. Returns the first one's index. */
-uint32_t csink_history_same_anchor(const struct csink_history *history, const struct csink_history_series *series);
+/** How many of the changes a series has (index). */
+uint32_t csink_history_nr_changes(const struct csink_history_changes *changes, uint32_t series);
 
-/** The change in the series' last points (at most CSINK_SCAN_WINDOW), as a ratio: the second half of them to the first
- * one, by Hodges-Lehmann. NAN of fewer than six. */
+/** The change in the series' last points to one anchor (at most CSINK_SCAN_WINDOW), as a ratio: the second half of them
+ * to the first one, by Hodges-Lehmann. NAN of fewer than six. */
 double csink_history_trend(const struct csink_history *history, const struct csink_history_series *series);
 
 #endif

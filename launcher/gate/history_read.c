@@ -27,7 +27,6 @@ static void free_line(struct csink_history_line *line)
 	free(line->parent);
 	free(line->anchor);
 	free(line->cpu);
-	free(line->kernel);
 	free(line->committed);
 	free(line->time);
 }
@@ -209,7 +208,6 @@ static int take_case(struct csink_history *h, const struct csink_json_value *one
 /* Returns 0 or -ENOMEM. A text that is not known stays NULL. */
 static int take_texts(struct csink_history_line *line, const struct csink_json_value *from)
 {
-	const struct csink_json_value *machine = csink_json_get(from, "machine");
 	const struct {
 		char **text;
 		const char *from;
@@ -219,8 +217,7 @@ static int take_texts(struct csink_history_line *line, const struct csink_json_v
 		{&line->anchor, csink_json_get_text(from, "anchor")},
 		{&line->committed, csink_json_get_text(from, "committed")},
 		{&line->time, csink_json_get_text(from, "time")},
-		{&line->cpu, csink_json_get_text(machine, "cpu")},
-		{&line->kernel, csink_json_get_text(machine, "kernel")},
+		{&line->cpu, csink_json_get_text(csink_json_get(from, "machine"), "cpu")},
 	};
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(texts); i++) {
@@ -386,6 +383,11 @@ void csink_history_free(struct csink_history *h)
 	csink_table_free(&h->known_cases);
 	csink_table_free(&h->known_series);
 	*h = (struct csink_history){0};
+}
+
+const struct csink_history_point *csink_history_latest(const struct csink_history_series *s)
+{
+	return &s->points[s->nr_points - 1];
 }
 
 bool csink_history_is_worse(const struct csink_history_series *s, double ratio)

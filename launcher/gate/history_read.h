@@ -16,9 +16,9 @@
 #define CSINK_HISTORY_DAMAGED 8             /* damaged lines that are remembered; others are counted */
 
 struct csink_history_line {
-	char *commit, *parent, *anchor, *cpu, *kernel; /* malloc'ed; NULL unknown. Never NULL: commit, anchor */
-	char *committed, *time;                        /* UTC, "2026-11-26T11:37:32Z"; NULL unknown */
-	uint32_t number;                               /* in the file, from 1 */
+	char *commit, *parent, *anchor, *cpu; /* malloc'ed; NULL unknown. Never NULL: commit, anchor */
+	char *committed, *time;               /* UTC, "2026-11-26T11:37:32Z"; NULL unknown */
+	uint32_t number;                      /* in the file, from 1 */
 };
 
 /* A ratio, new / old, and its 95 % interval, whose ends are NAN where they are not known. */
@@ -67,6 +67,9 @@ int csink_history_read(const char *path, struct csink_history *history, char *wh
 int csink_history_read_stream(FILE *file, struct csink_history *history);
 
 void csink_history_free(struct csink_history *history);
+
+/** Its latest point. */
+const struct csink_history_point *csink_history_latest(const struct csink_history_series *series);
 
 /** Is a ratio of it that of something that got slower, or worse? */
 bool csink_history_is_worse(const struct csink_history_series *series, double ratio);

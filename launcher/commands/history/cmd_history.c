@@ -1,6 +1,5 @@
 /* `countersink history FILE`: the lines that gates appended, as a table, with the commits at which something changed.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,36 +20,30 @@ static bool is_news(const struct csink_history *h, const struct csink_history_ch
 	return false;
 }
 
-struct export
-{
-	const char *format;
+struct output {
+	const char *word; /* the format of an export, the title of a page */
 	const struct csink_history_view *view;
 };
 
 static int write_export(FILE *out, void *arg)
 {
-	const struct export *export = arg;
+	const struct output *export = arg;
 
-	return csink_history_export(out, export->format, export->view);
+	return csink_history_export(out, export->word, export->view);
 }
-
-struct page {
-	const char *title;
-	const struct csink_history_view *view;
-};
 
 static int write_html(FILE *out, void *arg)
 {
-	const struct page *page = arg;
+	const struct output *page = arg;
 
-	return csink_history_html(out, page->title, page->view);
+	return csink_history_html(out, page->word, page->view);
 }
 
 /* The page, where one is wanted. Returns 0 or -errno, and a line on stderr has the reason. */
 static int write_page(const struct csink_options *o, const char *title, const struct csink_history_view *view)
 {
 	const char *path = csink_options_text(o, CSINK_HISTORY_OPT_HTML);
-	struct page page = {title, view};
+	struct output page = {title, view};
 	int err = *path ? csink_export_file(path, 0, write_html, &page) : 0;
 
 	if (err)
@@ -62,11 +55,11 @@ static int write_page(const struct csink_options *o, const char *title, const st
 static int print(const struct csink_options *o, const struct csink_history_view *view)
 {
 	const char *path = csink_options_text(o, CSINK_HISTORY_OPT_OUTPUT);
-	struct export export = {csink_options_text(o, CSINK_HISTORY_OPT_EXPORT), view};
+	struct output export = {csink_options_text(o, CSINK_HISTORY_OPT_EXPORT), view};
 	bool is_stdout = !strcmp(path, "-");
 	int err;
 
-	if (!*export.format) {
+	if (!*export.word) {
 		csink_history_print_table(stdout, view);
 		err = csink_report_flush(stdout);
 	} else {

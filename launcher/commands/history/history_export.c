@@ -4,9 +4,7 @@
  */
 #include "launcher/commands/history/history_export.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -30,11 +28,6 @@ static uint32_t next_series(const struct csink_history_view *view, uint32_t of_c
 	     at_ = next_series(view, of_case, at_ + 1))                                                                \
 		for (const struct csink_history_series *s = &(view)->history->series[at_]; s; s = NULL)
 
-static const struct csink_history_point *last_of(const struct csink_history_series *s)
-{
-	return &s->points[s->nr_points - 1];
-}
-
 /* {CASE: {MEASURE: {value, lower_value, upper_value}}} */
 static void write_bmf(FILE *out, const struct csink_history_view *view)
 {
@@ -45,7 +38,7 @@ static void write_bmf(FILE *out, const struct csink_history_view *view)
 		csink_json_open(&json, view->history->cases[c].name, '{');
 		EACH_SERIES(view, c, s)
 		{
-			const struct csink_history_point *last = last_of(s);
+			const struct csink_history_point *last = csink_history_latest(s);
 
 			csink_json_open(&json, s->name, '{');
 			csink_json_real(&json, "value", last->ratio);
@@ -71,7 +64,7 @@ static void write_github(FILE *out, const struct csink_history_view *view)
 	for (uint32_t c = 0; c < h->nr_cases; c++) {
 		EACH_SERIES(view, c, s)
 		{
-			const struct csink_history_point *last = last_of(s);
+			const struct csink_history_point *last = csink_history_latest(s);
 
 			if (s->more_is_better)
 				continue;
@@ -112,7 +105,7 @@ static void write_perfherder(FILE *out, const struct csink_history_view *view)
 		{
 			csink_json_open(&json, NULL, '{');
 			csink_json_text(&json, "name", s->name);
-			csink_json_real(&json, "value", last_of(s)->ratio);
+			csink_json_real(&json, "value", csink_history_latest(s)->ratio);
 			csink_json_text(&json, "unit", "ratio");
 			csink_json_bool(&json, "lowerIsBetter", !s->more_is_better);
 			csink_json_close(&json, '}');

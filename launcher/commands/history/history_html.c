@@ -68,17 +68,6 @@ static void put_series(FILE *out, const struct csink_history_series *s)
 	fputs("]}", out);
 }
 
-static bool has_shift(const struct csink_history_view *view, uint32_t series)
-{
-	for (uint32_t i = 0; i < view->changes->nr; i++) {
-		for (uint32_t k = 0; k < view->changes->all[i].nr_shifts; k++) {
-			if (view->changes->all[i].shifts[k].series == series)
-				return true;
-		}
-	}
-	return false;
-}
-
 /* Series that are shown, and those that changed. @places: set to where each is in its case. */
 static void put_cases(FILE *out, const struct csink_history_view *view, uint32_t *places)
 {
@@ -94,7 +83,7 @@ static void put_cases(FILE *out, const struct csink_history_view *view, uint32_t
 				const struct csink_history_series *s = &h->series[i];
 
 				if (s->of_case != c || s->is_function != functions ||
-				    (!csink_history_is_shown(view, s) && !has_shift(view, i)))
+				    (!csink_history_is_shown(view, s) && !csink_history_nr_changes(view->changes, i)))
 					continue;
 				fputs(nr ? ",\n" : "\n", out);
 				put_series(out, s);

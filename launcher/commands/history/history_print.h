@@ -27,9 +27,6 @@ const char *csink_history_commit(const struct csink_history_line *line, char *bu
 bool csink_history_confirm(const struct csink_history *history, const struct csink_history_change *change, bool bisect,
 			   char *buf, size_t size);
 
-/** "+1.2 %"; buf has room for 32. Returns buf. */
-const char *csink_history_percent(double ratio, char *buf);
-
 /** Print the tables and the change points. */
 void csink_history_print_table(FILE *out, const struct csink_history_view *view);
 

@@ -1,7 +1,5 @@
 /* A history for people: a table for each case, then the change points, with the commands that confirm them. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -16,11 +14,6 @@
 
 /* ---- what all formats share ---- */
 
-static const struct csink_history_point *last_point(const struct csink_history_series *s)
-{
-	return &s->points[s->nr_points - 1];
-}
-
 /* The last line of a case: index. */
 static uint32_t last_line(const struct csink_history *h, uint32_t of_case)
 {
@@ -28,7 +21,7 @@ static uint32_t last_line(const struct csink_history *h, uint32_t of_case)
 
 	for (uint32_t i = 0; i < h->nr_series; i++) {
 		if (h->series[i].of_case == of_case)
-			last = CSINK_MAX(last, last_point(&h->series[i])->line);
+			last = CSINK_MAX(last, csink_history_latest(&h->series[i])->line);
 	}
 	return last;
 }
@@ -38,15 +31,16 @@ bool csink_history_is_shown(const struct csink_history_view *view, const struct 
 	const struct csink_history *h = view->history;
 	uint32_t larger = 0, last = last_line(h, s->of_case);
 
-	if (last_point(s)->line != last)
+	if (csink_history_latest(s)->line != last)
 		return false;
 	if (view->all || csink_history_is_main(s))
 		return true;
 	for (uint32_t i = 0; s->is_function && i < h->nr_series; i++) {
 		const struct csink_history_series *other = &h->series[i];
 
-		larger += other->of_case == s->of_case && other->is_function && last_point(other)->line == last &&
-			  last_point(other)->last > last_point(s)->last;
+		larger += other->of_case == s->of_case && other->is_function &&
+			  csink_history_latest(other)->line == last &&
+			  csink_history_latest(other)->last > csink_history_latest(s)->last;
 	}
 	return s->is_function && larger < LARGEST;
 }
@@ -62,7 +56,8 @@ const char *csink_history_commit(const struct csink_history_line *line, char *bu
 	return buf;
 }
 
-const char *csink_history_percent(double ratio, char *buf)
+/* "+1.2 %"; buf has room for 32. Returns buf. */
+static const char *format_percent(double ratio, char *buf)
 {
 	if (!isfinite(ratio))
 		strcpy(buf, "-");
@@ -110,21 +105,16 @@ bool csink_history_confirm(const struct csink_history *h, const struct csink_his
 static void print_row(FILE *out, const struct csink_history_view *view, uint32_t index)
 {
 	const struct csink_history_series *s = &view->history->series[index];
-	const struct csink_history_point *last = last_point(s);
+	const struct csink_history_point *last = csink_history_latest(s);
 	char name[1024], ratio[32], low[32], high[32], trend[32], interval[80] = "";
-	uint32_t changes = 0;
 
-	for (uint32_t i = 0; i < view->changes->nr; i++) {
-		for (uint32_t k = 0; k < view->changes->all[i].nr_shifts; k++)
-			changes += view->changes->all[i].shifts[k].series == index;
-	}
 	csink_format_function(name, sizeof(name), s->name, NAME_COLUMNS);
 	if (isfinite(last->low) && isfinite(last->high))
-		snprintf(interval, sizeof(interval), "%s to %s", csink_history_percent(last->low, low),
-			 csink_history_percent(last->high, high));
-	csink_text_print(out, "  %-*s %9s  %-20s %9s %8u %8u\n", NAME_COLUMNS, name,
-			 csink_history_percent(last->ratio, ratio), interval,
-			 csink_history_percent(csink_history_trend(view->history, s), trend), s->nr_points, changes);
+		snprintf(interval, sizeof(interval), "%s to %s", format_percent(last->low, low),
+			 format_percent(last->high, high));
+	csink_text_print(out, "  %-*s %9s  %-20s %9s %8u %8u\n", NAME_COLUMNS, name, format_percent(last->ratio, ratio),
+			 interval, format_percent(csink_history_trend(view->history, s), trend), s->nr_points,
+			 csink_history_nr_changes(view->changes, index));
 }
 
 static void print_case(FILE *out, const struct csink_history_view *view, uint32_t of_case)
@@ -161,8 +151,7 @@ static void print_change(FILE *out, const struct csink_history *h, const struct 
 			 later == 1 ? "line" : "lines", h->cases[change->of_case].name);
 	for (uint32_t i = 0; i < change->nr_shifts && i < MAX_NAMED; i++) {
 		csink_format_function(name, sizeof(name), h->series[change->shifts[i].series].name, 60);
-		csink_text_print(out, "%s %s %s", i ? "," : "", name,
-				 csink_history_percent(change->shifts[i].ratio, percent));
+		csink_text_print(out, "%s %s %s", i ? "," : "", name, format_percent(change->shifts[i].ratio, percent));
 	}
 	fputs(change->nr_shifts > MAX_NAMED ? ", ...\n" : "\n", out);
 	if (csink_history_confirm(h, change, false, command, sizeof(command)))
