@@ -126,6 +126,11 @@ for command in $(cat commands); do
 	ok "$command: help has options" grep -q -- '--help' help.options
 	is "$(countersink "$command" --help)" "$(countersink help "$command")" "$command: --help prints the same as help"
 	is "$(countersink help "$command" | awk 'length > 80')" "" "$command: help fits 80 columns"
+	statuses=$(countersink help "$command" | sed -n '3,/^$/p' | tr '\n' ' ' | sed -n 's/.*(\([0-9].*\)).*/\1/p' | grep -o '[0-9]\+')
+	for status in $statuses; do
+		like "$(plain_man "countersink-$command" | sed -n '/^\.SH EXIT STATUS/,/^\.SH [^E]/p')" "(^|, )(\.B )?$status( |$)" \
+			"$command: its manual page has status $status of its help"
+	done
 	[ "$(wc -l <help.options)" -gt 3 ] || continue # only what every command takes
 	is "$(options_of_man "$command")" "$(cat help.options)" "$command: its manual page has the same options, defaults, environment variables"
 done
