@@ -48,16 +48,24 @@ static const uint8_t loss_of_end[CSINK_WALK_NR_ENDS] = {
 	[CSINK_WALK_RULES] = CSINK_LOSS_RULES,
 };
 
+/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
+static inline void look_for_object(struct csink_thread *thread, uint64_t pc)
+{
+	if (CSINK_UNLIKELY(!csink_modules_current(pc, &thread->leaf_module)))
+		csink_modules_refresh_at(pc, &thread->leaf_module, &csink_own_recording, &thread->writer,
+					 csink_now_ns());
+}
+
 /*
- * Of a stack in code of no object, as just-in-time compilers make it: looks for new objects and for code that is
- * registered. Returns whether the walk is to be made again: the code is registered, or a new object has an interpreter.
+ * Of a stack in code of no object, as just-in-time compilers make it: looks for new objects (for the caller's, if the
+ * leaf @is_in_none: the memo of a leaf in an object stays) and for code that is registered. Returns whether the walk is
+ * to be made again: the code is registered, or a new object has an interpreter.
  */
 static CSINK_RARE bool finds_more(struct csink_thread *thread, const struct csink_walk *walk, uint64_t leaf,
-				  bool is_jit)
+				  bool is_in_none, bool is_jit)
 {
-	if (!csink_interp_nr && walk->nr_frames &&
-	    !csink_modules_current(walk->frames[0] & ~CSINK_FRAME_EXACT, &thread->leaf_module))
-		csink_modules_refresh(&csink_own_recording, &thread->writer, csink_now_ns());
+	if (is_in_none && !csink_interp_nr && walk->nr_frames)
+		look_for_object(thread, walk->frames[0] & ~CSINK_FRAME_EXACT);
 	return (is_jit && csink_jit_check(walk, leaf, &csink_own_recording, &thread->writer)) |
 	       (!walk->keep_cfas && csink_interp_nr);
 }
@@ -70,17 +78,15 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 				  .frames = thread->frames,
 				  .max_frames = csink_plan.max_depth,
 				  .memo = &thread->walk_memo,
-				  .end = CSINK_WALK_COMPLETE,
-				  .keep_cfas = csink_interp_nr != 0};
+				  .end = CSINK_WALK_COMPLETE};
 	struct csink_sample sample = {.thread = thread->ref,
 				      .phase = csink_phase_now(thread),
 				      .leaf = csink_context_pc(uc),
 				      .memo = &thread->memo};
 	bool is_jit, is_in_none;
 
-	/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
-	if (CSINK_UNLIKELY(!csink_modules_current(sample.leaf, &thread->leaf_module)))
-		csink_modules_refresh(&csink_own_recording, &thread->writer, csink_now_ns());
+	look_for_object(thread, sample.leaf);
+	walk.keep_cfas = csink_interp_nr != 0;
 	sample.epoch_ns = csink_modules_epoch_ns();
 	if (csink_plan.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
 		csink_plan.walk(&walk, uc);
@@ -88,8 +94,8 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 		csink_jit_meet(); /* nothing is known of the code that runs */
 	is_jit = csink_jit_may_name() && sample.phase != CSINK_PHASE_OFF;
 	is_in_none = sample.leaf - thread->leaf_module.start >= thread->leaf_module.end - thread->leaf_module.start;
-	if (CSINK_UNLIKELY(is_jit | (is_in_none & !walk.keep_cfas)) && finds_more(thread, &walk, sample.leaf, is_jit) &&
-	    csink_plan.walk) {
+	if (CSINK_UNLIKELY(is_jit | (is_in_none & !walk.keep_cfas)) &&
+	    finds_more(thread, &walk, sample.leaf, is_in_none, is_jit) && csink_plan.walk) {
 		walk.keep_cfas = csink_interp_nr != 0;
 		walk.frames = thread->frames;
 		walk.end = CSINK_WALK_COMPLETE;

@@ -11,6 +11,7 @@
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/cfi/cfi_read.h"
+#include "preload/core/safe_load.h"
 
 #define MAX_PHDR 64
 
@@ -67,6 +68,8 @@ static int locate_by_loader(uintptr_t pc, struct csink_cfi_table *table)
 	if (csink_find_object((void *)pc, &object) || !object.dlfo_eh_frame)
 		return 0;
 	ehdr = object.dlfo_map_start;
+	if (csink_unreadable((uintptr_t)ehdr, sizeof(*ehdr) + MAX_PHDR * sizeof(ElfW(Phdr))))
+		return -1;
 	if (*(const uint32_t *)ehdr->e_ident != *(const uint32_t *)ELFMAG || ehdr->e_phoff != sizeof(*ehdr) ||
 	    ehdr->e_phentsize != sizeof(ElfW(Phdr)) || ehdr->e_phnum > MAX_PHDR)
 		return -1;

@@ -32,6 +32,14 @@ static _Atomic uint64_t epoch_ns; /* just after the latest unload that was seen 
 static _Atomic uint32_t refreshing;
 static csink_modules_callback callback;
 
+/*
+ * Objects of the loader that the snapshot has not, though it was refreshed for them: their marks, 0: none. Written by
+ * any thread that refreshed, read by handlers. A mark that is lost, or outlives its object, costs a refresh more, or
+ * leaves one to housekeeping.
+ */
+enum { NR_MISSED = 8 };
+static _Atomic uint32_t missed[NR_MISSED];
+
 static struct snapshot *snapshot_get(void)
 {
 	for (;;) {
@@ -116,6 +124,23 @@ uint64_t csink_modules_epoch_ns(void)
 	return atomic_load_explicit(&epoch_ns, memory_order_relaxed);
 }
 
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+/* Never 0. Link maps are far larger than the bits that are left out. */
+static uint32_t mark_of(const struct dl_find_object *found)
+{
+	return (uint32_t)((uintptr_t)found->dlfo_link_map >> 4) | 1;
+}
+
+static bool was_missed(uint32_t mark)
+{
+	uint32_t i = 0;
+
+	while (i < NR_MISSED && atomic_load_explicit(&missed[i], memory_order_relaxed) != mark)
+		i++;
+	return i < NR_MISSED;
+}
+#endif
+
 bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo)
 {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
@@ -126,9 +151,14 @@ bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo)
 		return true;
 	if (pc - memo->start < memo->end - memo->start && memo->eh_frame == (uintptr_t)found.dlfo_eh_frame)
 		return true;
-	if (!csink_modules_find(pc, &module) || module.eh_frame != (uintptr_t)found.dlfo_eh_frame)
+	if (csink_modules_find(pc, &module) && module.eh_frame == (uintptr_t)found.dlfo_eh_frame) {
+		*memo = (struct csink_module_memo){module.start, module.end, module.eh_frame};
+		return true;
+	}
+	if (!was_missed(mark_of(&found)))
 		return false;
-	*memo = (struct csink_module_memo){module.start, module.end, module.eh_frame};
+	*memo = (struct csink_module_memo){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
+					   (uintptr_t)found.dlfo_eh_frame};
 #else
 	(void)pc;
 	(void)memo;
@@ -270,7 +300,7 @@ static int refresh(struct csink_recording *rec, struct csink_writer *writer, uin
 		r.new->nr = 0;
 		result = csink_module_scan(quiet, add_module, &r);
 		if (r.failed)
-			result = -EAGAIN;
+			result = -ENOSPC;
 		if (result == 0) {
 			mark_unloaded(&r);
 			result = r.changed;
@@ -278,6 +308,8 @@ static int refresh(struct csink_recording *rec, struct csink_writer *writer, uin
 		if (result == 1) {
 			atomic_store_explicit(&current, !now, memory_order_seq_cst);
 			atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+			for (uint32_t i = 0; i < NR_MISSED; i++)
+				atomic_store_explicit(&missed[i], 0, memory_order_relaxed);
 		}
 	}
 	atomic_store_explicit(&refreshing, 0, memory_order_release);
@@ -296,6 +328,26 @@ int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer 
 	/* Alone, and not inside dlopen or dlclose (a scan gives up there): no other thread unloads an object meanwhile.
 	 */
 	return refresh(rec, writer, now_ns, __libc_single_threaded);
+}
+
+void csink_modules_refresh_at(uint64_t pc, struct csink_module_memo *memo, struct csink_recording *rec,
+			      struct csink_writer *writer, uint64_t now_ns)
+{
+	int result = csink_modules_refresh(rec, writer, now_ns);
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+	struct dl_find_object found;
+	uint32_t i = 0;
+
+	if (result == -EAGAIN || csink_modules_current(pc, memo) || csink_find_object((void *)pc, &found) < 0)
+		return;
+	while (i < NR_MISSED - 1 && atomic_load_explicit(&missed[i], memory_order_relaxed))
+		i++;
+	atomic_store_explicit(&missed[i], mark_of(&found), memory_order_relaxed);
+#else
+	(void)result;
+	(void)pc;
+	(void)memo;
+#endif
 }
 
 void csink_modules_reserve(void)

@@ -60,8 +60,8 @@ void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer
 /**
  * Look for loaded and unloaded objects. Gives up (and changes nothing) when another thread is refreshing, when the
  * loader is in the middle of a change, or when the lists cannot be read.
- * Returns 1 if something changed, 0 if not, -EAGAIN if it gave up. Context: signal (some syscalls: not for every
- * sample).
+ * Returns 1 if something changed, 0 if not, -EAGAIN if it gave up, -ENOSPC if there is no room for more. Context:
+ * signal (some syscalls: not for every sample).
  */
 int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns);
 
@@ -78,9 +78,17 @@ struct csink_module_memo {
 
 /**
  * Is the object that the loader has at @pc the one that the snapshot has there? Also true where the loader has none
- * (code made at run time) and where it cannot be asked. A few ns; no lock. Context: signal.
+ * (code made at run time), where it cannot be asked, and where a refresh would change nothing. A few ns; no lock.
+ * Context: signal.
  */
 bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo);
+
+/**
+ * As csink_modules_refresh, for an object that is not current. If it is not current afterwards, either (it has no
+ * headers any more, or runs code in its data), the loader's object is until the snapshot changes. Context: as refresh.
+ */
+void csink_modules_refresh_at(uint64_t pc, struct csink_module_memo *memo, struct csink_recording *rec,
+			      struct csink_writer *writer, uint64_t now_ns);
 
 /** Grows whenever an object was seen to be gone: addresses from before may mean another one now. Context: signal. */
 uint32_t csink_modules_unloads(void);

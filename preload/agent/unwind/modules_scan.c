@@ -152,7 +152,9 @@ static bool find_headers(struct csink_module *module)
 	if (csink_find_object && csink_find_object((void *)module->dynamic, &found) == 0)
 		base = (uintptr_t)found.dlfo_map_start;
 #endif
-	if ((!csink_module_copy(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG)) &&
+	/* Quiet or not, the program may have protected them. */
+	if (((is_quiet && csink_unreadable(base, sizeof(ehdr))) ||
+	     !csink_module_copy(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG)) &&
 	    (!csink_copy_by_call(&ehdr, (void *)(base = module->bias), sizeof(ehdr)) ||
 	     memcmp(ehdr.e_ident, ELFMAG, SELFMAG)))
 		return false;
