@@ -414,7 +414,10 @@ enum csink_spawn_reason {
 	CSINK_SPAWN_NO_REACH,     /* our library or the run directory is out of its reach: chroot, other credentials */
 	CSINK_SPAWN_NOT_FOLLOWED, /* --follow */
 	CSINK_SPAWN_OWN,          /* a child of ours, not the program's */
-	CSINK_SPAWN_OLDER_LIBC    /* its glibc lacks versions that our library needs */
+	CSINK_SPAWN_OLDER_LIBC,   /* its glibc lacks versions that our library needs */
+	CSINK_SPAWN_UNREADABLE,   /* its file may be executed and not read: the kernel ends its events at exec. It may
+				     have been injected all the same: then it has a recording */
+	CSINK_SPAWN_EVENTS_ENDED  /* not recorded: the kernel ended its events at exec, for one of these reasons */
 };
 
 _Static_assert(sizeof(struct csink_rec_header) <= CSINK_REC_HEADER_BYTES, "the header must fit its blocks");

@@ -473,6 +473,16 @@ bool csink_boundary_has_samples(const struct csink_boundary *b)
 	return b->follow.images.nr_rows;
 }
 
+/*
+ * An exec maps the program: where its records end before that, the kernel has ended the events, since the process may
+ * not be observed any more.
+ */
+static bool has_lost_events(const struct csink_boundary *b, const struct csink_attach_image *image)
+{
+	return image->is_exec && !image->has_mapped && image->state == CSINK_REC_EXITED &&
+	       !b->follow.counters.rings.nr_lost;
+}
+
 /* Which of the processes that the kernel listed inherited such events: what is not covered there was not sampled. */
 static void mark_processes(const struct csink_boundary *b, struct csink_outside *out)
 {
@@ -489,8 +499,13 @@ static void mark_processes(const struct csink_boundary *b, struct csink_outside 
 	for (uint32_t i = 0; i < images->nr && by_pid.slots; i++) {
 		CSINK_TABLE_PROBE(by_pid, csink_hash_number((uint32_t)images->at[i]->pid), slot,
 				  out->processes[id - 1].pid == images->at[i]->pid);
-		if (slot->id) /* what the process became last counts */
-			out->processes[slot->id - 1].is_sampled = !images->at[i]->is_left_out;
+		if (!slot->id)
+			continue;
+		/* What the process became last counts. */
+		out->processes[slot->id - 1].is_sampled =
+			!images->at[i]->is_left_out && !has_lost_events(b, images->at[i]);
+		if (has_lost_events(b, images->at[i]) && !out->processes[slot->id - 1].reason)
+			out->processes[slot->id - 1].reason = CSINK_SPAWN_EVENTS_ENDED;
 	}
 	csink_table_free(&by_pid);
 }

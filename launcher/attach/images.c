@@ -329,6 +329,7 @@ void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, ui
 	image = image_of(images, pid, &number);
 	if (!image)
 		return;
+	image->has_mapped = true;
 	image->is_injected |= !strcmp(csink_base_name(path), CSINK_LIBRARY);
 	if (!strcmp(path, "[vdso]"))
 		mapping.object = csink_attach_objects_get_vdso(&images->objects, pid, start, bytes);

@@ -174,6 +174,8 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 		[CSINK_SPAWN_NO_REACH] = "not injected: chroot, seccomp, or dropped privileges",
 		[CSINK_SPAWN_NOT_FOLLOWED] = "not followed",
 		[CSINK_SPAWN_OLDER_LIBC] = "not injected: older C library",
+		[CSINK_SPAWN_UNREADABLE] = "may be executed and not read, so that the kernel ends its events",
+		[CSINK_SPAWN_EVENTS_ENDED] = "set-user-id, or may not be read: the kernel ended its events",
 	};
 
 	csink_collect_tally(c, CSINK_FACT_UNPROFILED, "%s (%s)", name,
@@ -279,6 +281,30 @@ static enum csink_spawn_reason inherited_reason(const struct collector *c, const
 	return c->outside->is_filtered ? CSINK_SPAWN_NOT_FOLLOWED : 0;
 }
 
+/* Names of programs whose CPU time is not known. */
+struct names {
+	char *text;
+	size_t size;
+};
+
+static void add_name(const struct names *names, const char *name)
+{
+	size_t used = strlen(names->text), len = strnlen(name, 16);
+
+	for (const char *at = names->text; (at = strstr(at, name)); at += len ? len : 1)
+		if ((at == names->text || at[-1] == ' ') && (at[len] == ',' || !at[len]))
+			return;
+	snprintf(names->text + used, names->size - used, "%s%.16s", used ? ", " : "", name);
+}
+
+/* The kernel ends its events at the exec of such a program: what was counted came before. */
+static bool has_lost_its_events(const struct csink_outside_process *process, enum csink_spawn_reason reason)
+{
+	return (reason == CSINK_SPAWN_SETUID || reason == CSINK_SPAWN_UNREADABLE ||
+		reason == CSINK_SPAWN_EVENTS_ENDED) &&
+	       !process->still_running;
+}
+
 /* CPU time of a program that is not in the recordings. */
 static int64_t add_absent(struct collector *c, int32_t pid, const char *name, enum csink_spawn_reason reason,
 			  int64_t ns)
@@ -308,7 +334,7 @@ static bool goes_on(const struct covered *own, const struct csink_outside_proces
 
 /* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
 static int64_t give_end(struct collector *c, const struct covered *own, const struct csink_outside_process *process,
-			int64_t rest)
+			int64_t rest, const struct names *unknown)
 {
 	const struct spawned *spawned = csink_collect_spawned(c, own->pid);
 	const char *name = process->comm;
@@ -325,11 +351,13 @@ static int64_t give_end(struct collector *c, const struct covered *own, const st
 		return give(c, "exit", "[exit: after the last flush]", own->pid, own->comm, rest);
 	}
 	csink_collect_unprofiled(c, name, reason);
+	if (has_lost_its_events(process, reason))
+		add_name(unknown, name);
 	return add_absent(c, own->pid, name, reason, rest);
 }
 
 /* Processes whose CPU time the kernel reported: what is not covered is their exit, or all of them. */
-static int64_t account_processes(struct collector *c, int64_t budget, char *unknown, size_t unknown_size)
+static int64_t account_processes(struct collector *c, int64_t budget, const struct names *unknown)
 {
 	const struct csink_outside_process *process;
 	const struct spawned *spawned;
@@ -337,7 +365,6 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 	int64_t rest, given = 0;
 	enum csink_spawn_reason reason;
 	struct accounts a;
-	size_t used = 0;
 
 	open_accounts(c, &a);
 	for (uint32_t i = 0; i < c->outside->nr_processes; i++) {
@@ -347,7 +374,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
 		if (own) {
-			given += goes_on(own, process) ? 0 : give_end(c, own, process, rest);
+			given += goes_on(own, process) ? 0 : give_end(c, own, process, rest, unknown);
 			continue;
 		}
 		if (process->is_sampled) {
@@ -362,9 +389,8 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		if (reason == CSINK_SPAWN_OWN || (process->has_cpu && !process->cpu_ns && !process->reason))
 			continue; /* it came and went without running a program */
 		csink_collect_unprofiled(c, process->comm, reason);
-		if (!process->has_cpu && used < unknown_size - 1)
-			used += snprintf(unknown + used, unknown_size - used, "%s%.16s", used ? ", " : "",
-					 process->comm);
+		if (!process->has_cpu || has_lost_its_events(process, reason))
+			add_name(unknown, process->comm);
 	}
 	close_accounts(&a);
 	return given;
@@ -464,7 +490,7 @@ void csink_collect_account(struct collector *c)
 	c->unwaited_ns = outside->has_rusage ? unwaited_ns(c) : 0;
 	total = outside->has_rusage ? csink_add((int64_t)(outside->user_ns + outside->sys_ns), c->unwaited_ns)
 				    : INT64_MAX;
-	given = account_processes(c, total - covered, unknown, sizeof(unknown));
+	given = account_processes(c, total - covered, &(struct names){unknown, sizeof(unknown)});
 	if (outside->has_rusage)
 		account_rest(c, unknown, total - covered - given);
 }

@@ -30,10 +30,21 @@ static void add_spawned(struct collector *c, const struct spawned *spawned)
 			c->nr_spawned);
 }
 
+/* What cannot be read may have been injected: then it has a recording of its own. */
+static bool has_recording(const struct collector *c, int32_t pid, uint64_t since_ns)
+{
+	for (uint32_t i = 0; i < c->nr_images; i++)
+		if (c->images[i].pid == pid && c->images[i].start_ns > since_ns)
+			return true;
+	return false;
+}
+
 /* Where the kernel lists the processes, they are named from that list, once each; before the end there is none yet. */
 static void take_spawn(struct collector *c, const struct image *image, const struct csink_rec_spawn *spawn)
 {
 	if (!spawn->head.aux) /* withdrawn */
+		return;
+	if (spawn->head.aux == CSINK_SPAWN_UNREADABLE && has_recording(c, spawn->pid, image->start_ns))
 		return;
 	if (!c->is_early && (!c->outside || !c->outside->processes))
 		csink_collect_unprofiled(c, csink_base_name(spawn->path), spawn->head.aux);

@@ -58,6 +58,7 @@ int csink_counted_command_run(const struct csink_counted_command *command, struc
 	if (err || end->exec_errno)
 		return err;
 	out->command_status = end->status;
-	csink_outside_finish(watch, &end->usage, child.pid, command->program->reason, out);
+	csink_outside_finish(watch, &end->usage, child.pid,
+			     command->program->is_unreadable ? CSINK_SPAWN_UNREADABLE : command->program->reason, out);
 	return 0;
 }

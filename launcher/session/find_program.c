@@ -61,6 +61,7 @@ void csink_program_inspect(const char *path, struct csink_program *out)
 
 	name_library();
 	fd = csink_program_open(AT_FDCWD, path, &kind);
+	out->is_unreadable = fd == -EACCES;
 	set_reason(out, csink_program_reason(kind), why[kind]);
 	if (fd >= 0 && csink_program_supports_preload(out->reason) && !fstat(fd, &st) &&
 	    csink_program_raises_rights(fd, &st, true))

@@ -3,6 +3,7 @@
 #define CSINK_FIND_PROGRAM_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "include/internal/recording_format.h"
 #include "launcher/base/message.h"
@@ -11,6 +12,7 @@ struct csink_program {
 	char path[PATH_MAX];            /* as found; "" if it was not */
 	enum csink_spawn_reason reason; /* 0: it can be injected, as far as one can see */
 	char why[CSINK_WHY_BYTES];      /* with a reason: a phrase, "is statically linked" */
+	bool is_unreadable;             /* it may be executed and not read */
 };
 
 /**
@@ -19,7 +21,7 @@ struct csink_program {
  */
 int csink_program_find(const char *command, struct csink_program *out);
 
-/** Look at a program file. A file that cannot be read gives no reason. */
+/** Look at a program file. One that cannot be read is_unreadable, and gives no reason. */
 void csink_program_inspect(const char *path, struct csink_program *out);
 
 #endif

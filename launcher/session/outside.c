@@ -233,9 +233,6 @@ static void tree_read(struct csink_outside_watch *watch, int32_t command_pid, en
 		if (process->pid != command_pid)
 			continue;
 		process->reason = (uint8_t)reason;
-		/* The kernel stopped counting when it took on other rights. */
-		if (reason == CSINK_SPAWN_SETUID)
-			process->has_cpu = 0;
 		break;
 	}
 }

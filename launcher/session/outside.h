@@ -73,7 +73,7 @@ struct rusage;
  * caller's). Notes are appended with csink_outside_note.
  * @usage        wait4(2)'s; NULL: unknown.
  * @command_pid  the command.
- * @reason       why it could not be injected, 0 if it could.
+ * @reason       why it could not be injected, or CSINK_SPAWN_UNREADABLE; 0 if it could.
  */
 void csink_outside_finish(struct csink_outside_watch *watch, const struct rusage *usage, int32_t command_pid,
 			  enum csink_spawn_reason reason, struct csink_outside *out);

@@ -2,6 +2,7 @@
  * handlers. */
 #include "preload/agent/lifecycle/started.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,10 @@ static void conclude(struct csink_started *started, int fd, const char *path)
 {
 	struct stat st;
 
+	if (fd == -EACCES && *path) { /* if it cannot be executed either, this is withdrawn */
+		started->reason = CSINK_SPAWN_UNREADABLE;
+		keep_path(started, path);
+	}
 	if (fd < 0)
 		return;
 	started->reason = csink_program_reason(started->kind);
