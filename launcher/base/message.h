@@ -13,6 +13,7 @@ enum csink_exit {
 	CSINK_EXIT_FAILED = 1,       /* of report and its like, where 1 is nothing that it says of its own */
 	CSINK_EXIT_USAGE = 2,        /* of report and its like */
 	CSINK_EXIT_REGRESSED = 3,    /* of gate */
+	CSINK_EXIT_NO_CASES = 4,     /* of gate --suite: there is nothing to compare */
 	CSINK_EXIT_REFUSED = 3,      /* of doctor: perf_event_open is refused here */
 	CSINK_EXIT_USER_ONLY = 4,    /* of doctor: rights are missing, so that the kernel is not seen */
 	CSINK_EXIT_RUN_FAILED = 125, /* of run: the command was not started, by our own fault or yours; and of doctor */

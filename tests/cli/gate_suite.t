@@ -66,6 +66,11 @@ gate --suite --screen 5 --confirm 5 --run-time 5ms --cases 'XM_Crash' --verdict 
 is $? 1 "a case in error, and none slower: status 1" || diag "$(cat out.tap err)"
 is "$(sed -n 1p out.verdict)" error "the verdict is an error"
 
+gate --suite -o /dev/full --screen 2 --confirm 2 --run-time 5ms --cases BM_Sum --self-check -- "$BENCH" 0 old
+is $? 1 "an output that cannot be written: status 1"
+like "$(cat err)" 'the output is incomplete; the verdict: no case of 2 ' "the verdict is reported all the same"
+like "$("$COUNTERSINK" gate --help)" '4 no cases' "--help names the status of a suite without cases"
+
 # ---- no cases, no harness
 gate --suite=gbench --verdict out.verdict --vs "$BENCH 0 old" -- "$BENCH" 0 none
 is $? 4 "sides without a common case: status 4"

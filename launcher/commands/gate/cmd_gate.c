@@ -2,7 +2,8 @@
  * `countersink gate COMMAND`: compare a command with another one, or with its own baseline, and name what got slower.
  * The flow, in the launcher's one thread: settings from the options (cmd_gate_settings.c), the baseline's runs, the
  * runs in random pairs (gate/series.c, turn.c, gate_run.c), their figures and functions (gate/take_figures.c,
- * gate_functions.c), the verdicts (gate/judge.c), all outputs (cmd_gate_print.c), the exit status.
+ * gate_functions.c), the verdicts (gate/judge.c), all outputs (gate_output.c; gate_tap.c and its like), the exit
+ * status.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
@@ -19,7 +19,7 @@
 #include "launcher/base/outfile.h"
 #include "launcher/base/path.h"
 #include "launcher/commands/gate/gate_history.h"
-#include "launcher/commands/gate/gate_options.h"
+#include "launcher/commands/gate/gate_output.h"
 #include "launcher/commands/gate/gate_result.h"
 #include "launcher/commands/gate/gate_settings.h"
 #include "launcher/commands/gate/gate_suite.h"
@@ -29,10 +29,8 @@
 #include "launcher/gate/series.h"
 #include "launcher/output/export.h"
 #include "launcher/output/html.h"
-#include "launcher/output/report.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/find_program.h"
-#include "launcher/session/open_profile.h"
 #include "launcher/session/output_place.h"
 
 #define MAX_LINE 2000  /* of a command, as it is shown */
@@ -65,23 +63,12 @@ static int print_result(FILE *out, void *arg)
 	return 0;
 }
 
-/* @how: bits of enum csink_outfile_how. */
 static bool write_file(const char *path, unsigned int how, void (*print)(FILE *, const struct csink_gate_result *),
 		       const struct csink_gate_result *result)
 {
 	struct printing p = {print, result};
-	bool is_stdout = !strcmp(path, "-");
-	int err;
 
-	if (is_stdout) {
-		print(stdout, result);
-		err = csink_report_flush(stdout);
-	} else {
-		err = csink_export_file(path, how, print_result, &p);
-	}
-	if (err)
-		csink_say_unwritten(is_stdout ? "standard output" : path, -err, NULL);
-	return !err;
+	return csink_gate_write(path, how, print_result, &p);
 }
 
 /* Both sides' runs as a differential flame graph. */
@@ -100,66 +87,6 @@ static bool write_html(const char *path, struct csink_gate_series *series, const
 	return !err;
 }
 
-/* Returns 0, errno or a csink_outfile_errno. */
-static int check_writable(const char *path)
-{
-	char directory[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	int err;
-
-	if (!*path || !strcmp(path, "-"))
-		return 0;
-	if (csink_is_directory(path))
-		return EISDIR;
-	err = csink_outfile_check(path, CSINK_OUTFILE_IN_PLACE);
-	if (err < -CSINK_OUTFILE_ERRORS)
-		return -err;
-	if (!access(path, W_OK))
-		return 0;
-	if (errno != ENOENT)
-		return errno;
-	snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-	return access(directory, W_OK | X_OK) ? errno : 0;
-}
-
-/* The file that GitHub gives a step to write its summary to; NULL elsewhere. */
-static const char *summary_file(void)
-{
-	const char *summary = getenv("GITHUB_STEP_SUMMARY"), *actions = getenv("GITHUB_ACTIONS");
-
-	return summary && *summary && actions && !strcmp(actions, "true") ? summary : NULL;
-}
-
-/* Before minutes are spent on runs whose result could not be written: can all of it be? If not, a line on stderr has
- * reported what. */
-static bool can_report(const struct gate *gate)
-{
-	const struct {
-		const char *path, *what;
-	} files[] = {
-		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_TAP), ""},
-		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_JUNIT), ""},
-		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_JSON), ""},
-		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_MARKDOWN), ""},
-		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML), ""},
-		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT), ""},
-		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HISTORY), ""},
-		{gate->set.update ? csink_gate_option_text(&gate->set, CSINK_GATE_OPT_BASELINE) : "",
-		 "option --baseline: "},
-		{summary_file() ? summary_file() : "", "GITHUB_STEP_SUMMARY in the environment: "},
-	};
-
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(files); i++) {
-		int err = check_writable(files[i].path);
-
-		if (!err)
-			continue;
-		csink_say("%s%s cannot be written: %s", files[i].what, files[i].path, csink_outfile_error(err));
-		return false;
-	}
-	return true;
-}
-
 /*
  * The verdict is an error until there is one: a gate that is killed, or refuses its settings, leaves no older
  * verdict. What is not a regular file gets the verdict alone.
@@ -169,7 +96,8 @@ static void begin_verdict(struct gate *gate)
 	const char *path = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT);
 	struct stat st;
 
-	if (!*path || !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode)) || check_writable(path))
+	if (!*path || !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode)) ||
+	    csink_gate_check_writable(path))
 		return;
 	gate->result.error = "the gate did not come to its end";
 	write_file(path, 0, csink_gate_print_verdict, &gate->result);
@@ -181,8 +109,6 @@ static bool write_verdict(struct gate *gate, bool written)
 {
 	struct csink_gate_result r = gate->result;
 
-	if (!*csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT))
-		return true;
 	if (!written && !r.error)
 		r.error = "an output could not be written";
 	return write_file(csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT), 0, csink_gate_print_verdict, &r);
@@ -225,7 +151,6 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 		{CSINK_GATE_OPT_JSON, 0, csink_gate_print_json},
 		{CSINK_GATE_OPT_MARKDOWN, CSINK_OUTFILE_APPEND, csink_gate_print_markdown},
 	};
-	const char *actions = getenv("GITHUB_ACTIONS");
 	char headline[1024];
 	bool written = true;
 
@@ -234,14 +159,11 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 	r->pin = gate->series.pin;
 	r->notes = gate->series.notes;
 	r->nr_notes = gate->series.nr_notes;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++) {
-		if (*csink_gate_option_text(&gate->set, formats[i].option))
-			written &= write_file(csink_gate_option_text(&gate->set, formats[i].option), formats[i].how,
-					      formats[i].print, r);
-	}
-	if (summary_file())
-		written &= write_file(summary_file(), CSINK_OUTFILE_APPEND, csink_gate_print_markdown, r);
-	if (csink_gate_option_flag(&gate->set, CSINK_GATE_OPT_GITHUB) || (actions && !strcmp(actions, "true"))) {
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++)
+		written &= write_file(csink_gate_option_text(&gate->set, formats[i].option), formats[i].how,
+				      formats[i].print, r);
+	written &= write_file(csink_gate_summary_file(), CSINK_OUTFILE_APPEND, csink_gate_print_markdown, r);
+	if (csink_gate_option_flag(&gate->set, CSINK_GATE_OPT_GITHUB) || csink_gate_is_in_actions()) {
 		csink_gate_print_github(stderr, r);
 		fflush(stderr);
 	}
@@ -578,7 +500,7 @@ static int gate_run(struct gate *gate)
 	gate->history.anchor = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_ANCHOR);
 	if (*gate->history.path && find_commit(gate))
 		status = CSINK_EXIT_USAGE;
-	else if (!can_report(gate) || (!gate->data.paired && open_baseline(gate)))
+	else if (!csink_gate_can_report(&gate->set) || (!gate->data.paired && open_baseline(gate)))
 		status = CSINK_EXIT_FAILED;
 	else if (csink_gate_is_suite(&gate->set))
 		status = csink_gate_suite_run(&gate->set, &gate->series, &gate->result);
@@ -605,7 +527,7 @@ static int main_gate(const struct csink_options *o, int nr, char **operands)
 const struct csink_command csink_command_gate = {
 	.name = "gate",
 	.synopsis = "gate [OPTION]... [--] COMMAND [ARGUMENT]...",
-	.help = "find the functions that got slower (0 none, 1 an error, 3 some did)",
+	.help = "find the functions that got slower (0 none, 1 an error, 3 some did, 4 no cases)",
 	.main = main_gate,
 	CSINK_COMMAND_OPTIONS(CSINK_GATE_OPTIONS),
 };

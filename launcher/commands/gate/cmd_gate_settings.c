@@ -14,7 +14,7 @@
 #include "launcher/gate/suite/suite_words.h"
 #include "launcher/session/find_program.h"
 
-static int refuse(const struct csink_gate_settings *s, enum csink_gate_opt option, const char *what)
+int csink_gate_refuse(const struct csink_gate_settings *s, enum csink_gate_opt option, const char *what)
 {
 	char where[64];
 
@@ -35,22 +35,21 @@ static int resolve_percent(const struct csink_gate_settings *s, enum csink_gate_
 	if (*end == '%')
 		end++;
 	if (end == text || *end || !isfinite(value) || isspace((unsigned char)*text) || value < least || value >= 100)
-		return refuse(s, option, what);
+		return csink_gate_refuse(s, option, what);
 	*out = value / 100;
 	return 0;
 }
 
-/* A whole number that may be 0. */
-static int resolve_count(const struct csink_gate_settings *s, enum csink_gate_opt option, uint32_t max,
-			 const char *what, uint32_t *out)
+int csink_gate_resolve_count(const struct csink_gate_settings *s, enum csink_gate_opt option, uint32_t max,
+			     const char *what, uint32_t *out)
 {
 	const char *text = csink_gate_option_text(s, option);
 	uint64_t value = 0;
 
 	if (strcmp(text, "0") && csink_number_parse(text, &value))
-		return refuse(s, option, what);
+		return csink_gate_refuse(s, option, what);
 	if (value > max)
-		return refuse(s, option, "too large");
+		return csink_gate_refuse(s, option, "too large");
 	*out = (uint32_t)value;
 	return 0;
 }
@@ -62,10 +61,11 @@ static int resolve_runs(struct csink_gate_settings *s)
 	if (!strcmp(csink_gate_option_text(s, CSINK_GATE_OPT_RUNS), "auto"))
 		return 0;
 	if (csink_number_parse(csink_gate_option_text(s, CSINK_GATE_OPT_RUNS), &runs))
-		return refuse(s, CSINK_GATE_OPT_RUNS, "neither a number of runs (2 or more) nor auto");
+		return csink_gate_refuse(s, CSINK_GATE_OPT_RUNS, "neither a number of runs (2 or more) nor auto");
 	if (runs < 2 || runs > 100000)
-		return refuse(s, CSINK_GATE_OPT_RUNS,
-			      runs < 2 ? "too few: one run shows no variation (2 or more, or auto)" : "too many");
+		return csink_gate_refuse(s, CSINK_GATE_OPT_RUNS,
+					 runs < 2 ? "too few: one run shows no variation (2 or more, or auto)"
+						  : "too many");
 	s->plan.runs = (uint32_t)runs;
 	return 0;
 }
@@ -80,13 +80,14 @@ static int resolve_numbers(struct csink_gate_settings *s)
 	if (resolve_percent(s, CSINK_GATE_OPT_THRESHOLD, 0, share, &s->rules.threshold) ||
 	    resolve_percent(s, CSINK_GATE_OPT_MIN_SHARE, 0, share, &s->rules.min_share) ||
 	    resolve_percent(s, CSINK_GATE_OPT_ALPHA, 1e-6, chance, &s->rules.alpha) || resolve_runs(s) ||
-	    resolve_count(s, CSINK_GATE_OPT_WARMUP, 1000, "not a number of runs", &s->plan.warmup))
+	    csink_gate_resolve_count(s, CSINK_GATE_OPT_WARMUP, 1000, "not a number of runs", &s->plan.warmup))
 		return -EINVAL;
 	s->plan.cpu = -1;
 	if (!strcmp(pin, "no")) {
 		s->plan.pin = CSINK_GATE_PIN_NO;
 	} else if (*pin && strcmp(pin, "auto")) {
-		if (resolve_count(s, CSINK_GATE_OPT_PIN, 1023, "neither the number of a CPU nor auto or no", &cpu))
+		if (csink_gate_resolve_count(s, CSINK_GATE_OPT_PIN, 1023, "neither the number of a CPU nor auto or no",
+					     &cpu))
 			return -EINVAL;
 		s->plan.pin = CSINK_GATE_PIN_CPU;
 		s->plan.cpu = (int)cpu;
@@ -169,8 +170,7 @@ static void resolve_runner(struct csink_gate_settings *s)
 	texts[CSINK_OPT_FREQUENCY] = csink_gate_option_text(s, CSINK_GATE_OPT_FREQUENCY);
 	texts[CSINK_OPT_ENGINE] = csink_gate_option_text(s, CSINK_GATE_OPT_ENGINE);
 	texts[CSINK_OPT_QUIET] = "1";
-	if (*csink_gate_option_text(s, CSINK_GATE_OPT_INPUT))
-		s->runner.input = csink_gate_option_text(s, CSINK_GATE_OPT_INPUT);
+	s->runner.input = csink_gate_option_given(s, CSINK_GATE_OPT_INPUT);
 }
 
 /* Which tool counts instructions, if they are what is judged. */

@@ -1,6 +1,6 @@
 /*
- * The result of a gate for printing: what was compared, how, and the verdicts. cmd_gate.c fills it in; print_*.c write
- * it, each in a format of its own, with the words of gate_words.c.
+ * The result of a gate for printing: what was compared, how, and the verdicts. cmd_gate.c fills it in; gate_tap.c,
+ * gate_json.c and their like write it, each in a format of its own, with the words of gate_words.c.
  */
 #ifndef CSINK_GATE_RESULT_H
 #define CSINK_GATE_RESULT_H
@@ -81,6 +81,10 @@ void csink_gate_print_verdict(FILE *out, const struct csink_gate_result *r);
 
 /** Write the two lines of a file with a verdict, of a suite, too. @word  one of our own: "ok", "regressed", ... */
 void csink_gate_put_verdict(FILE *out, const char *word, int status, const char *headline);
+
+/** Write a text of a point's YAML, of a suite's, too. */
+void csink_gate_put_yaml(FILE *out, const char *key, const char *text);
+
 void csink_gate_print_github(FILE *out, const struct csink_gate_result *r);
 
 #endif

@@ -27,6 +27,15 @@ static inline const char *csink_gate_option_text(const struct csink_gate_setting
 	return csink_options_text(settings->options, option);
 }
 
+/** The same; NULL where it is empty. */
+static inline const char *csink_gate_option_given(const struct csink_gate_settings *settings,
+						  enum csink_gate_opt option)
+{
+	const char *text = csink_gate_option_text(settings, option);
+
+	return *text ? text : NULL;
+}
+
 static inline bool csink_gate_option_flag(const struct csink_gate_settings *settings, enum csink_gate_opt option)
 {
 	return csink_options_bool(settings->options, option);
@@ -34,6 +43,14 @@ static inline bool csink_gate_option_flag(const struct csink_gate_settings *sett
 
 /** Settings from options and argv. Returns 0; -errno, and one line on stderr has the reason. */
 int csink_gate_settings_resolve(struct csink_gate_settings *settings);
+
+/** Report that the value of an option is not what it has to be: "option --runs: 'x' is @what". Returns -EINVAL. */
+int csink_gate_refuse(const struct csink_gate_settings *settings, enum csink_gate_opt option, const char *what);
+
+/** A whole number from 0 to max; else it is refused as @what, or as too large. Returns 0 or -EINVAL. */
+int csink_gate_resolve_count(const struct csink_gate_settings *settings, enum csink_gate_opt option, uint32_t max,
+			     const char *what, uint32_t *out);
+
 void csink_gate_settings_free(struct csink_gate_settings *settings);
 
 #endif

@@ -7,21 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
-#include "launcher/base/path.h"
 #include "launcher/base/text.h"
+#include "launcher/commands/gate/gate_output.h"
 #include "launcher/commands/gate/gate_suite.h"
 #include "launcher/commands/gate/suite_result.h"
-#include "launcher/commands/registry.h"
 #include "launcher/gate/gate_command.h"
 #include "launcher/gate/suite/harness.h"
-#include "launcher/output/export.h"
 #include "launcher/output/report.h"
 #include "launcher/session/open_profile.h"
 
@@ -66,14 +63,6 @@ int csink_gate_suite_check(const struct csink_gate_settings *set)
 
 /* ---- settings ---- */
 
-static int refuse(const struct csink_gate_settings *set, enum csink_gate_opt option, const char *what)
-{
-	char where[64];
-
-	csink_options_where(set->options, option, where, sizeof(where));
-	return csink_fail(-EINVAL, "%s: '%.64s' is %s", where, csink_gate_option_text(set, option), what);
-}
-
 /* "30ms", "500us", "1s", "0.03". */
 static int resolve_time(const struct csink_gate_settings *set, double *out)
 {
@@ -92,27 +81,17 @@ static int resolve_time(const struct csink_gate_settings *set, double *out)
 			return 0;
 		}
 	}
-	return refuse(set, CSINK_GATE_OPT_RUN_TIME, "no time from 100us to 3600s (30ms, 0.5s)");
+	return csink_gate_refuse(set, CSINK_GATE_OPT_RUN_TIME, "no time from 100us to 3600s (30ms, 0.5s)");
 }
 
 static int resolve_pairs(const struct csink_gate_settings *set, enum csink_gate_opt option, uint32_t least,
 			 uint32_t *out)
 {
-	const char *text = csink_gate_option_text(set, option);
-	uint64_t value = 0;
+	const char *what = least ? "no number of pairs from 2 to 1000" : "no number of pairs up to 1000";
 
-	if ((strcmp(text, "0") != 0 && csink_number_parse(text, &value)) || value < least || value > MAX_PAIRS)
-		return refuse(set, option,
-			      least ? "no number of pairs from 2 to 1000" : "no number of pairs up to 1000");
-	*out = (uint32_t)value;
-	return 0;
-}
-
-static const char *given_text(const struct csink_gate_settings *set, enum csink_gate_opt option)
-{
-	const char *text = csink_gate_option_text(set, option);
-
-	return *text ? text : NULL;
+	if (csink_gate_resolve_count(set, option, MAX_PAIRS, what, out))
+		return -EINVAL;
+	return *out < least ? csink_gate_refuse(set, option, what) : 0;
 }
 
 static int resolve(const struct csink_gate_settings *set, struct csink_suite *suite)
@@ -120,11 +99,11 @@ static int resolve(const struct csink_gate_settings *set, struct csink_suite *su
 	if (resolve_time(set, &suite->run_seconds) || resolve_pairs(set, CSINK_GATE_OPT_SCREEN, 0, &suite->screen) ||
 	    resolve_pairs(set, CSINK_GATE_OPT_CONFIRM, 2, &suite->confirm))
 		return -EINVAL;
-	suite->list = given_text(set, CSINK_GATE_OPT_LIST);
-	suite->chosen = given_text(set, CSINK_GATE_OPT_CASES);
-	suite->dirs[CSINK_GATE_OLD] = given_text(set, CSINK_GATE_OPT_VS_DIR);
+	suite->list = csink_gate_option_given(set, CSINK_GATE_OPT_LIST);
+	suite->chosen = csink_gate_option_given(set, CSINK_GATE_OPT_CASES);
+	suite->dirs[CSINK_GATE_OLD] = csink_gate_option_given(set, CSINK_GATE_OPT_VS_DIR);
 	if (suite->dirs[CSINK_GATE_OLD] && !csink_is_directory(suite->dirs[CSINK_GATE_OLD]))
-		return refuse(set, CSINK_GATE_OPT_VS_DIR, "no directory");
+		return csink_gate_refuse(set, CSINK_GATE_OPT_VS_DIR, "no directory");
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
 		suite->argv[side] = set->plan.argv[side];
 	suite->max_time_ns = set->plan.max_time_ns;
@@ -165,17 +144,8 @@ static bool write_file(const char *path, unsigned int how, void (*print)(FILE *,
 		       const struct csink_suite_result *result)
 {
 	struct printing p = {print, result};
-	bool is_stdout = !strcmp(path, "-");
-	int err;
 
-	if (!*path)
-		return true;
-	if (is_stdout)
-		print(stdout, result);
-	err = is_stdout ? csink_report_flush(stdout) : csink_export_file(path, how, print_result, &p);
-	if (err)
-		csink_say_unwritten(is_stdout ? "standard output" : path, -err, NULL);
-	return !err;
+	return csink_gate_write(path, how, print_result, &p);
 }
 
 /* Annotations for GitHub's page of a change, one a case that fails. */
@@ -206,17 +176,19 @@ static int write_result(const struct csink_gate_settings *set, struct csink_suit
 		{CSINK_GATE_OPT_JSON, 0, csink_suite_print_json},
 		{CSINK_GATE_OPT_MARKDOWN, CSINK_OUTFILE_APPEND, csink_suite_print_markdown},
 	};
-	const char *actions = getenv("GITHUB_ACTIONS"), *summary = getenv("GITHUB_STEP_SUMMARY");
-	bool in_actions = actions && !strcmp(actions, "true"), written = true;
+	char headline[2048];
+	bool written = true;
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++)
 		written &=
 			write_file(csink_gate_option_text(set, formats[i].option), formats[i].how, formats[i].print, r);
-	if (in_actions && summary)
-		written &= write_file(summary, CSINK_OUTFILE_APPEND, csink_suite_print_markdown, r);
-	if (in_actions || csink_gate_option_flag(set, CSINK_GATE_OPT_GITHUB))
+	written &= write_file(csink_gate_summary_file(), CSINK_OUTFILE_APPEND, csink_suite_print_markdown, r);
+	if (csink_gate_option_flag(set, CSINK_GATE_OPT_GITHUB) || csink_gate_is_in_actions())
 		annotate(r);
 	if (!written && !r->error) {
+		/* What the runs have shown is not lost with a file. */
+		csink_suite_headline(r, headline, sizeof(headline));
+		csink_say("the output is incomplete; the verdict: %s", headline);
 		r->error = "an output could not be written";
 		r->error_status = CSINK_EXIT_FAILED;
 	}
@@ -307,9 +279,9 @@ static void fail(struct csink_suite_result *r, struct csink_suite *suite, int er
 }
 
 /* Returns what to exit with. */
-static int run(struct csink_gate_settings *set, struct csink_suite *suite, struct csink_suite_result *r)
+static int run(struct csink_gate_settings *set, struct csink_suite *suite, struct csink_gate_result *gate,
+	       struct csink_suite_result *r)
 {
-	struct csink_gate_result *gate = (struct csink_gate_result *)r->gate;
 	struct csink_gate_series *series = suite->series;
 	uint64_t start_ns = csink_monotonic_ns();
 	int err = csink_suite_find_kind(suite, csink_gate_option_text(set, CSINK_GATE_OPT_SUITE));
@@ -349,7 +321,7 @@ int csink_gate_suite_run(struct csink_gate_settings *set, struct csink_gate_seri
 	series->placement.two_sides =
 		suite.dirs[CSINK_GATE_OLD] || suite.argv[CSINK_GATE_OLD] != suite.argv[CSINK_GATE_NEW];
 	make_directory(&suite);
-	status = run(set, &suite, &r);
+	status = run(set, &suite, result, &r);
 	csink_suite_free(&suite);
 	return status;
 }

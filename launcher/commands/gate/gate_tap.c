@@ -8,7 +8,7 @@
 #include "launcher/base/text.h"
 #include "launcher/commands/gate/gate_result.h"
 
-static void yaml_text(FILE *out, const char *key, const char *text)
+void csink_gate_put_yaml(FILE *out, const char *key, const char *text)
 {
 	csink_text_print_as(out, CSINK_TEXT_YAML, "  %s: \"%s\"\n", key, text);
 }
@@ -28,7 +28,7 @@ static void print_yaml(FILE *out, const struct csink_gate_result *r, const struc
 	char text[2048];
 
 	fputs("  ---\n", out);
-	yaml_text(out, "verdict", csink_gate_verdict_words[row->verdict]);
+	csink_gate_put_yaml(out, "verdict", csink_gate_verdict_words[row->verdict]);
 	yaml_number(out, "ratio", row->ratio);
 	yaml_number(out, "low", row->interval.low);
 	yaml_number(out, "high", row->interval.high);
@@ -36,21 +36,21 @@ static void print_yaml(FILE *out, const struct csink_gate_result *r, const struc
 	yaml_number(out, "measured_ratio", row->cost_ratio);
 	yaml_number(out, "old", row->means[0]);
 	yaml_number(out, "new", row->means[1]);
-	yaml_text(out, "unit", csink_gate_row_unit(r, row));
+	csink_gate_put_yaml(out, "unit", csink_gate_row_unit(r, row));
 	if (row->function >= 0) {
 		snprintf(text, sizeof(text), "%.1f %% instead of %.1f %%", row->shares[1] * 100, row->shares[0] * 100);
-		yaml_text(out, "share", text);
+		csink_gate_put_yaml(out, "share", text);
 	}
 	if (file) {
-		yaml_text(out, "file", file);
+		csink_gate_put_yaml(out, "file", file);
 		yaml_number(out, "line", (double)line);
 	}
 	if (row->runs_needed)
 		yaml_number(out, "runs_needed", row->runs_needed);
 	if (csink_gate_where(r, row, text, sizeof(text)) >= 0)
-		yaml_text(out, "where", text);
+		csink_gate_put_yaml(out, "where", text);
 	if (row->note)
-		yaml_text(out, "note", row->note);
+		csink_gate_put_yaml(out, "note", row->note);
 	fputs("  ...\n", out);
 }
 

@@ -8,11 +8,6 @@
 
 /* ---- TAP ---- */
 
-static void yaml_text(FILE *out, const char *key, const char *text)
-{
-	csink_text_print_as(out, CSINK_TEXT_YAML, "  %s: \"%s\"\n", key, text);
-}
-
 /* The rows of a case that are no plain "unchanged", one a line. */
 static void print_rows(FILE *out, const struct csink_suite_result *r, const struct csink_suite_case *c)
 {
@@ -50,11 +45,11 @@ static void print_point(FILE *out, const struct csink_suite_result *r, uint32_t 
 	if (c->state != CSINK_SUITE_JUDGED)
 		return;
 	fputs("  ---\n", out);
-	yaml_text(out, "verdict", csink_suite_word(r, c));
+	csink_gate_put_yaml(out, "verdict", csink_suite_word(r, c));
 	fprintf(out, "  pairs: %u\n  iterations: %llu\n", c->pairs[1], c->is_by_time ? 0ULL : (unsigned long long)c->n);
 	fprintf(out, "  p: %.3g\n", c->p);
 	if (csink_gate_where(&one, NULL, where, sizeof(where)) >= 0)
-		yaml_text(out, "where", where);
+		csink_gate_put_yaml(out, "where", where);
 	fputs("  rows:\n", out);
 	print_rows(out, r, c);
 	fputs("  ...\n", out);

@@ -5,10 +5,9 @@
 #ifndef CSINK_SUITE_RESULT_H
 #define CSINK_SUITE_RESULT_H
 
+#include "launcher/base/message.h"
 #include "launcher/commands/gate/gate_result.h"
 #include "launcher/gate/suite/suite.h"
-
-#define CSINK_EXIT_NO_CASES 4 /* of gate --suite: there is nothing to compare */
 
 struct csink_suite_result {
 	const struct csink_suite *suite;

@@ -1,0 +1,30 @@
+/* The files that a gate writes, of one command or of a suite. Context: the launcher's one thread. */
+#ifndef CSINK_GATE_OUTPUT_H
+#define CSINK_GATE_OUTPUT_H
+
+#include <stdio.h>
+
+#include "launcher/commands/gate/gate_settings.h"
+
+/**
+ * Write a file by a function. What cannot be written is reported.
+ * @path  "-": standard output; "": none is wanted.
+ * @how   bits of enum csink_outfile_how.
+ * Returns whether it is written.
+ */
+bool csink_gate_write(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg);
+
+/** Is this a step of GitHub's Actions? */
+bool csink_gate_is_in_actions(void);
+
+/** The file that GitHub gives a step to write its summary to; "" elsewhere. */
+const char *csink_gate_summary_file(void);
+
+/** Returns 0, errno or a csink_outfile_errno. */
+int csink_gate_check_writable(const char *path);
+
+/** Before minutes are spent on runs whose result could not be written: can all of it be? If not, a line on stderr has
+ * reported what. */
+bool csink_gate_can_report(const struct csink_gate_settings *set);
+
+#endif
