@@ -24,6 +24,10 @@ void csink_json_quote(FILE *out, const char *text, bool in_html)
 {
 	struct csink_text_char c;
 
+	if (!text) {
+		fputs("null", out);
+		return;
+	}
 	putc('"', out);
 	for (const char *at = text; *at; at += c.bytes) {
 		size_t plain = csink_text_plain(at, "\"\\<>&");
@@ -43,6 +47,14 @@ void csink_json_quote(FILE *out, const char *text, bool in_html)
 			fwrite(at, 1, c.bytes, out);
 	}
 	putc('"', out);
+}
+
+void csink_json_put_real(FILE *out, double value, int digits)
+{
+	if (isfinite(value))
+		fprintf(out, "%.*g", digits, value);
+	else
+		fputs("null", out);
 }
 
 void csink_json_init(struct csink_json *json, FILE *out, char bracket)
@@ -86,10 +98,6 @@ void csink_json_close(struct csink_json *json, char bracket)
 
 void csink_json_text(struct csink_json *json, const char *key, const char *text)
 {
-	if (!text) {
-		csink_json_null(json, key);
-		return;
-	}
 	begin(json, key);
 	csink_json_quote(json->out, text, false);
 }
@@ -102,12 +110,8 @@ void csink_json_number(struct csink_json *json, const char *key, int64_t value)
 
 void csink_json_real(struct csink_json *json, const char *key, double value)
 {
-	if (!isfinite(value)) {
-		csink_json_null(json, key);
-		return;
-	}
 	begin(json, key);
-	fprintf(json->out, "%.10g", value);
+	csink_json_put_real(json->out, value, 10);
 }
 
 void csink_json_bool(struct csink_json *json, const char *key, bool value)

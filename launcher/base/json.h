@@ -32,10 +32,13 @@ void csink_json_texts(struct csink_json *json, const char *key, char *const *tex
 
 /**
  * Write one text between quotes, with its escapes: \uNNNN for a character that is not shown as it is (text.h), and the
- * four characters \xNN for a byte that is no UTF-8.
+ * four characters \xNN for a byte that is no UTF-8. A NULL text is null.
  * @in_html  nothing in it can end a <script> element or begin markup, either, and what is not shown is \xNN as well:
  * the page shows what a terminal would.
  */
 void csink_json_quote(FILE *out, const char *text, bool in_html);
+
+/** Write one number of so many digits; null, if it is none. */
+void csink_json_put_real(FILE *out, double value, int digits);
 
 #endif

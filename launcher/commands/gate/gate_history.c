@@ -27,19 +27,13 @@
 static void put_text(FILE *out, const char *before, const char *text)
 {
 	fputs(before, out);
-	if (text && *text)
-		csink_json_quote(out, text, false);
-	else
-		fputs("null", out);
+	csink_json_quote(out, text && *text ? text : NULL, false);
 }
 
 static void put_real(FILE *out, const char *before, double value)
 {
 	fputs(before, out);
-	if (isfinite(value))
-		fprintf(out, "%.5g", value);
-	else
-		fputs("null", out);
+	csink_json_put_real(out, value, 5);
 }
 
 /* What jobs on different machines, and people, read alike: UTC. */
@@ -214,10 +208,10 @@ static int write_whole(int fd, const char *line, size_t bytes)
 	ssize_t wrote = write(fd, line, bytes);
 	int err = wrote < 0 ? -errno : (size_t)wrote < bytes ? -ENOSPC : 0;
 
-	/* If another job has appended since, the torn line stays, and is skipped by its readers. */
-	if (err && wrote > 0 && can_undo && !fstat(fd, &after) && after.st_size == before.st_size + wrote &&
-	    ftruncate(fd, before.st_size))
-		return err;
+	/* If another job has appended since, or it cannot be cut off, the torn line stays, and is skipped by readers.
+	 */
+	if (err && wrote > 0 && can_undo && !fstat(fd, &after) && after.st_size == before.st_size + wrote)
+		(void)!ftruncate(fd, before.st_size);
 	return err;
 }
 

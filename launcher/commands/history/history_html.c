@@ -3,7 +3,6 @@
  * name in it is ever more than text.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,19 +19,13 @@ extern const char csink_history_head[], csink_history_tail[];
 static void put_text(FILE *out, const char *before, const char *text)
 {
 	fputs(before, out);
-	if (text)
-		csink_json_quote(out, text, true);
-	else
-		fputs("null", out);
+	csink_json_quote(out, text, true);
 }
 
 static void put_real(FILE *out, const char *before, double value)
 {
 	fputs(before, out);
-	if (isfinite(value))
-		fprintf(out, "%.6g", value);
-	else
-		fputs("null", out);
+	csink_json_put_real(out, value, 6);
 }
 
 static void put_lines(FILE *out, const struct csink_history *h)
