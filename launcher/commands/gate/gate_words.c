@@ -70,7 +70,6 @@ int csink_gate_mean(const struct csink_gate_result *r, const struct csink_gate_r
 	if (row->metric >= 0 && r->data->metrics[row->metric].is_reported)
 		return snprintf(out, size, "%.6g %s", row->means[side], csink_gate_row_unit(r, row));
 	scale = csink_scale_for((int64_t)fmax(row->means[0], row->means[1]), csink_gate_row_unit(r, row));
-
 	return csink_format_value(out, size, (int64_t)row->means[side], &scale);
 }
 

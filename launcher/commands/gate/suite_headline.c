@@ -50,7 +50,8 @@ bool csink_suite_is_slower(const struct csink_suite_result *r, const struct csin
 	return find_row(r, c, true);
 }
 
-const struct csink_gate_row *csink_suite_main_row(const struct csink_suite_result *r, const struct csink_suite_case *c)
+/* The row to name a case by that fails: its first function, else its first figure; NULL: none fails. */
+static const struct csink_gate_row *main_row(const struct csink_suite_result *r, const struct csink_suite_case *c)
 {
 	const struct csink_gate_row *row = find_row(r, c, true);
 
@@ -59,7 +60,7 @@ const struct csink_gate_row *csink_suite_main_row(const struct csink_suite_resul
 
 bool csink_suite_is_failure(const struct csink_suite_result *r, const struct csink_suite_case *c)
 {
-	return c->state == CSINK_SUITE_FAILED || csink_suite_main_row(r, c) ||
+	return c->state == CSINK_SUITE_FAILED || main_row(r, c) ||
 	       (c->state == CSINK_SUITE_UNCONFIRMED && r->gate->rules->strict);
 }
 
@@ -90,7 +91,7 @@ static const struct csink_gate_row *cpu_row(const struct csink_suite_case *c)
 int csink_suite_case_line(const struct csink_suite_result *r, const struct csink_suite_case *c, char *out, size_t size)
 {
 	struct csink_gate_result one = csink_suite_case_result(r, c);
-	const struct csink_gate_row *row = csink_suite_main_row(r, c);
+	const struct csink_gate_row *row = main_row(r, c);
 	char name[512], line[1024];
 
 	if (c->state == CSINK_SUITE_FAILED)
@@ -147,7 +148,7 @@ static bool is_of(const struct csink_suite_result *r, const struct group *group,
 	return !strcmp(f->name, g->name) && !strcmp(f->module, g->module);
 }
 
-/* Append the cases of a group that follow @at. Returns whether one was named before. */
+/* The cases that are named by what the slower case @at is. Without a row: it is not slower, or in an earlier group. */
 static struct group gather(const struct csink_suite_result *r, uint32_t at)
 {
 	const struct csink_suite *suite = r->suite;

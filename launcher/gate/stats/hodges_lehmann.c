@@ -21,7 +21,7 @@ static void swap(double *a, double *b)
 }
 
 /* Hoare's selection: afterwards values[k] is where a sort would put it, and no smaller one is behind it. */
-static double select_kth(double *values, uint32_t n, uint32_t k)
+static double select_kth(double *values, size_t n, size_t k)
 {
 	int64_t low = 0, high = (int64_t)n - 1;
 
@@ -46,14 +46,14 @@ static double select_kth(double *values, uint32_t n, uint32_t k)
 	return values[k];
 }
 
-static double median(double *values, uint32_t n)
+static double median(double *values, size_t n)
 {
 	double upper = select_kth(values, n, n / 2), lower;
 
 	if (n & 1)
 		return upper;
 	lower = values[0];
-	for (uint32_t i = 1; i < n / 2; i++)
+	for (size_t i = 1; i < n / 2; i++)
 		lower = fmax(lower, values[i]);
 	return (lower + upper) / 2;
 }
@@ -82,7 +82,7 @@ double csink_hodges_lehmann(const double *values, uint32_t n)
 {
 	CSINK_AUTO_FREE double *means = walsh_averages(values, n);
 
-	return n && means ? median(means, (uint32_t)nr_walsh(n)) : NAN;
+	return n && means ? median(means, nr_walsh(n)) : NAN;
 }
 
 int csink_wilcoxon_interval(const double *differences, uint32_t n, double level, struct csink_interval *out)
@@ -95,15 +95,15 @@ int csink_wilcoxon_interval(const double *differences, uint32_t n, double level,
 	means = walsh_averages(differences, n);
 	if (!means)
 		return -ENOMEM;
-	out->low = select_kth(means, (uint32_t)nr_walsh(n), k - 1);
-	out->high = select_kth(means, (uint32_t)nr_walsh(n), (uint32_t)nr_walsh(n) - k);
+	out->low = select_kth(means, nr_walsh(n), k - 1);
+	out->high = select_kth(means, nr_walsh(n), nr_walsh(n) - k);
 	return 0;
 }
 
 double csink_hodges_lehmann_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
 {
 	CSINK_AUTO_FREE double *all = csink_stats_memory(malloc(sizeof(*all) * ((size_t)nr_a * nr_b + 1)));
-	uint32_t nr = 0;
+	size_t nr = 0;
 
 	if (!nr_a || !nr_b || !all)
 		return NAN;

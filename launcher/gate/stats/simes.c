@@ -6,11 +6,6 @@
 #include "launcher/base/search.h"
 #include "launcher/gate/stats/stats.h"
 
-static int compare(const void *a, const void *b)
-{
-	return CSINK_COMPARE(*(const double *)a, *(const double *)b);
-}
-
 double csink_simes(const double *p, uint32_t n)
 {
 	double *sorted = csink_stats_memory(malloc((n + 1) * sizeof(*sorted))), least = 1;
@@ -19,7 +14,7 @@ double csink_simes(const double *p, uint32_t n)
 		return NAN;
 	if (n)
 		memcpy(sorted, p, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), compare);
+	qsort(sorted, n, sizeof(*sorted), csink_compare_doubles);
 	for (uint32_t i = 0; i < n; i++)
 		least = fmin(least, sorted[i] * n / (i + 1.0));
 	free(sorted);
