@@ -4,7 +4,6 @@
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 BENCH=$TARGETS/made_bench
 mkdir own
-export TMPDIR=$TMP/own
 
 # gate ARGUMENT...: TAP in out.tap, messages in err; returns its status.
 gate() {
@@ -12,7 +11,7 @@ gate() {
 }
 
 # ---- what would be run
-gate --suite --list-cases --vs "$BENCH 0 old" -- "$BENCH" 20 new
+XDG_RUNTIME_DIR=$TMP/own gate --suite --list-cases --vs "$BENCH 0 old" -- "$BENCH" 20 new
 is $? 0 "--list-cases: status 0"
 is "$(grep -c '^[A-Z]' out.tap)" 9 "--list-cases: cases of both sides are listed" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" "new: [^ ]*made_bench 20 new '--benchmark_filter=\^BM_Both<int, char>/a b\\\\\[0\]\\\\\{1\}\\\$' --benchmark_min_time=1x " \
@@ -62,7 +61,7 @@ like "$(cat err)" '^::error title=countersink gate::BM_Hash: hash_of in made_ben
 gate --suite --self-check --seed 2 --threshold 30% --screen 5 --confirm 5 --run-time 5ms --cases 'BM_S' -- "$BENCH" 0 old
 is $? 0 "a suite against itself: status 0" || diag "$(cat out.tap err)"
 like "$(sed -n 2p out.tap)" '^# no case of 2 ' "the first line has the number of cases"
-gate --suite --screen 5 --confirm 5 --run-time 5ms --cases 'XM_Crash' --verdict out.verdict --vs "$BENCH 0 old" -- "$BENCH" 9 new
+XDG_RUNTIME_DIR=$TMP/own gate --suite --screen 5 --confirm 5 --run-time 5ms --cases 'XM_Crash' --verdict out.verdict --vs "$BENCH 0 old" -- "$BENCH" 9 new
 is $? 1 "a case in error, and none slower: status 1" || diag "$(cat out.tap err)"
 is "$(sed -n 1p out.verdict)" error "the verdict is an error"
 
@@ -165,6 +164,7 @@ cat >pytest <<-'SH'
 	for word; do
 		case $word in
 		--benchmark-json=*) echo '{"benchmarks": [{"fullname": "f.py::t[a b]", "stats": {}}]}' >"${word#*=}" ;;
+		--benchmark-storage=*) mkdir "${word#*=}/kept" ;;
 		esac
 	done
 SH
@@ -181,7 +181,7 @@ chmod +x gone/ctest
 gate --suite --list-cases --self-check -- gone/ctest
 like "$?:$(cat err)" '^1:countersink: the old side \(/bin/true\) cannot be run: No such file or directory$' \
 	"ctest: a test whose directory is missing is named"
-gate --suite --list-cases --self-check -- ./pytest
+XDG_RUNTIME_DIR=$TMP/own gate --suite --list-cases --self-check -- ./pytest
 is "$(sed -n 1p out.tap)" 'f.py::t[a b]' "pytest: the benchmarks of its report are the cases" || diag "$(cat out.tap err)"
 
 # ---- what does not go together

@@ -110,21 +110,6 @@ static int resolve(const struct csink_gate_settings *set, struct csink_suite *su
 	return 0;
 }
 
-/* The harness's report of a run is written there. Without it, harnesses that need one fail with a reason. */
-static void make_directory(struct csink_suite *suite)
-{
-	const char *tmp = getenv("TMPDIR");
-	int len = snprintf(suite->directory, sizeof(suite->directory), "%s/countersink-suite.XXXXXX",
-			   tmp && *tmp ? tmp : "/tmp");
-
-	if (len >= (int)sizeof(suite->directory))
-		strcpy(suite->directory, "/tmp/countersink-suite.XXXXXX");
-	if (!mkdtemp(suite->directory))
-		*suite->directory = '\0';
-	else
-		snprintf(suite->report, sizeof(suite->report), "%s/report", suite->directory);
-}
-
 /* ---- outputs ---- */
 
 struct printing {
@@ -320,7 +305,7 @@ int csink_gate_suite_run(struct csink_gate_settings *set, struct csink_gate_seri
 	/* What both sides run is moved only where both are one. */
 	series->placement.two_sides =
 		suite.dirs[CSINK_GATE_OLD] || suite.argv[CSINK_GATE_OLD] != suite.argv[CSINK_GATE_NEW];
-	make_directory(&suite);
+	csink_suite_make_directory(&suite);
 	status = run(set, &suite, result, &r);
 	csink_suite_free(&suite);
 	return status;

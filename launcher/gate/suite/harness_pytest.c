@@ -90,7 +90,7 @@ static void put_options(const struct csink_suite *suite, struct csink_suite_word
 	csink_suite_put(argv, "-pno:cacheprovider");
 	csink_suite_put(argv, "--benchmark-json=%s", suite->report);
 	/* Else it makes a directory where it runs. */
-	csink_suite_put(argv, "--benchmark-storage=%s", suite->directory);
+	csink_suite_put(argv, "--benchmark-storage=%s", suite->directory.path);
 }
 
 static int list_pytest(struct csink_suite *suite, int side)

@@ -10,6 +10,7 @@
 #ifndef CSINK_SUITE_H
 #define CSINK_SUITE_H
 
+#include "launcher/collect/run_directory.h"
 #include "launcher/gate/gate.h"
 #include "launcher/gate/series.h"
 #include "launcher/gate/suite/suite_words.h"
@@ -69,8 +70,8 @@ struct csink_suite {
 	uint64_t start_ns;
 	struct csink_gate_series *series;
 	bool takes_iterations; /* the harness takes exact numbers of iterations; else see is_by_time */
-	char directory[512];   /* of this user alone, for the harness's report; "" none */
-	char report[520];      /* that file's name */
+	struct csink_run_directory directory;
+	char report[CSINK_RUN_DIRECTORY_PATH + 8]; /* the harness's, in that directory; "" there is none */
 	struct csink_suite_case *cases;
 	uint32_t nr, cap;
 	uint32_t nr_only[CSINK_GATE_NR_SIDES]; /* cases that one side alone has; they are in a note */
@@ -146,7 +147,10 @@ int csink_suite_command(struct csink_suite *suite, struct csink_suite_case *c, i
 /** Give up a case: its error is this message, and its state CSINK_SUITE_FAILED. */
 __attribute__((format(printf, 2, 3))) void csink_suite_case_fail(struct csink_suite_case *c, const char *fmt, ...);
 
-/** Free all that a suite holds, and remove the harness's report and its directory. */
+/** Make the directory of the harness's report. Without it, harnesses that need one fail with a reason. */
+void csink_suite_make_directory(struct csink_suite *suite);
+
+/** Free all that a suite holds, and remove that directory with all that is in it. */
 void csink_suite_free(struct csink_suite *suite);
 
 /* ---- suite_work.c ---- */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
@@ -261,14 +260,18 @@ void csink_suite_case_fail(struct csink_suite_case *c, const char *fmt, ...)
 	c->state = CSINK_SUITE_FAILED;
 }
 
+void csink_suite_make_directory(struct csink_suite *suite)
+{
+	if (!csink_run_directory_create(&suite->directory))
+		snprintf(suite->report, sizeof(suite->report), "%s/report", suite->directory.path);
+}
+
 void csink_suite_free(struct csink_suite *suite)
 {
 	for (uint32_t i = 0; i < suite->nr; i++)
 		free_case(&suite->cases[i]);
 	free(suite->cases);
 	if (*suite->report)
-		unlink(suite->report);
-	if (*suite->directory)
-		rmdir(suite->directory);
+		csink_run_directory_remove(&suite->directory);
 	memset(suite, 0, sizeof(*suite));
 }
