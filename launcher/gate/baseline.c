@@ -100,7 +100,7 @@ static int read_runs(const struct csink_profile *profile, struct csink_gate_data
 		err = read_weight(data, text);
 	if (!err && !data->nr_runs)
 		err = -EBADMSG;
-	/* A simulator's weights are all there is of them. */
+	/* Counted weights are all there is of them. */
 	for (uint32_t i = 0; !err && profile->nr_samples && i < data->nr_runs; i++)
 		err = csink_gate_take(&data->functions, profile, i, CSINK_GATE_OLD, &data->runs[i].weights);
 	return err;

@@ -15,7 +15,7 @@
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/collect/run_directory.h"
-#include "launcher/gate/simulator.h"
+#include "launcher/gate/counting.h"
 #include "launcher/profile/profile.h"
 
 #define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */

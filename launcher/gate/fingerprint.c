@@ -31,7 +31,7 @@ static const struct {
 	bool refused;
 } parts[NR_PARTS] = {
 	[PROGRAM] = {"gate_program", "program", true},
-	[MODE] = {"gate_mode", "kind of measurement", true}, /* csink_gate_simulator_mode */
+	[MODE] = {"gate_mode", "kind of measurement", true}, /* csink_gate_counting_mode */
 	[EVENTS] = {"gate_events", "event", true},           /* as printed for the library */
 	[CPU] = {"gate_cpu", "CPU", true},
 	[COMMAND] = {"gate_command", "command line", false},
@@ -132,10 +132,10 @@ char *csink_gate_governors(const char *directory)
 struct csink_profile *csink_gate_fingerprint_take(char *const *argv, const struct csink_gate_runner *runner,
 						  const char *mode)
 {
-	bool simulate = strcmp(mode, "measured") != 0;
+	bool counted = strcmp(mode, "measured") != 0;
 	struct csink_profile *print = csink_profile_create();
-	CSINK_AUTO_FREE char *cpu = simulate ? strdup("") : csink_gate_cpu_name("/proc/cpuinfo");
-	CSINK_AUTO_FREE char *governor = simulate ? strdup("") : csink_gate_governors("/sys/devices/system/cpu");
+	CSINK_AUTO_FREE char *cpu = counted ? strdup("") : csink_gate_cpu_name("/proc/cpuinfo");
+	CSINK_AUTO_FREE char *governor = counted ? strdup("") : csink_gate_governors("/sys/devices/system/cpu");
 	struct utsname name;
 	char line[1900];
 
@@ -145,8 +145,8 @@ struct csink_profile *csink_gate_fingerprint_take(char *const *argv, const struc
 	}
 	set(print, PROGRAM, csink_base_name(argv[0]));
 	set(print, COMMAND, csink_gate_command_print(argv, line, sizeof(line)));
-	set(print, EVENTS, simulate ? "instructions" : runner->texts[CSINK_OPT_EVENTS]);
-	set(print, FREQUENCY, simulate ? "" : runner->frequency_text);
+	set(print, EVENTS, counted ? "instructions" : runner->texts[CSINK_OPT_EVENTS]);
+	set(print, FREQUENCY, counted ? "" : runner->frequency_text);
 	set(print, CPU, cpu);
 	set(print, GOVERNOR, governor);
 	set(print, MODE, mode);

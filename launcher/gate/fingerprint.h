@@ -14,12 +14,12 @@ struct csink_gate_runner;
 struct csink_gate_series;
 struct csink_profile;
 
-/** Of this machine, and the command. mode: csink_gate_simulator_mode. Returns a profile with facts alone
+/** Of this machine, and the command. mode: csink_gate_counting_mode. Returns a profile with facts alone
  * (csink_profile_free it), or NULL without memory. */
 struct csink_profile *csink_gate_fingerprint_take(char *const *argv, const struct csink_gate_runner *runner,
 						  const char *mode);
 
-/** The mode of a baseline, csink_gate_simulator_mode; NULL: it has none. */
+/** The mode of a baseline, csink_gate_counting_mode; NULL: it has none. */
 const char *csink_gate_fingerprint_mode(const struct csink_profile *baseline);
 
 /** Facts from the runs: the engine, and the libraries among the files that the new side used. Returns 0 or -ENOMEM.

@@ -41,7 +41,7 @@ struct csink_gate_data {
 	struct csink_gate_run *runs;
 	uint32_t nr_runs, cap_runs;
 	bool paired;
-	bool exact; /* counted by simulation: there is no chance in it */
+	bool exact; /* instructions are counted: there is no chance in it */
 };
 
 /** Room for a run at the end, all its metrics NAN. Returns it or NULL without memory; pointers to others are invalid.

@@ -63,7 +63,7 @@ int csink_gate_runner_start(struct csink_gate_runner *runner, char *why, size_t 
 /**
  * Run a command once.
  * @padding  bytes that are put into the environment, so that the stack begins elsewhere.
- * @profile  false: run it without the library, as it is (hooks; simulation).
+ * @profile  false: run it without the library, as it is (hooks; counting).
  * Returns 0, also where the command failed (outcome->status), or -errno where it could not be run or waited for.
  */
 int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t padding, bool profile,

@@ -30,7 +30,7 @@ bool csink_judge_fill(struct judge *judge, const bool *is_in, bool by_cost)
 {
 	double rest[2];
 
-	/* A simulator's counts are the same in every run: there is no speed to take out. */
+	/* Counts are the same in every run: there is no speed to take out. */
 	by_cost |= !csink_judge_reference(judge, is_in, rest) || judge->data->exact;
 	EACH_RUN(judge, side, i)
 	{

@@ -1,4 +1,4 @@
-/* A run under qemu-user with the plugin that counts blocks: see simulator.h. In the launcher's one thread. */
+/* A run under qemu-user with the plugin that counts blocks: see counting.h. In the launcher's one thread. */
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/base/regular.h"
+#include "launcher/gate/counting.h"
 #include "launcher/gate/qemu_read.h"
 #include "launcher/gate/series.h"
-#include "launcher/gate/simulator.h"
 #include "launcher/session/find_program.h"
 
 #define PLUGIN "countersink/qemu_count.so" /* in the directory of the libraries */
@@ -195,7 +195,7 @@ int csink_gate_qemu_run(struct csink_gate_series *series, struct csink_gate_run 
 	if (find_start(series->plan->argv[run->side][0], &start, why, sizeof(why)))
 		return csink_why(-ENOENT, series->error, sizeof(series->error), "qemu-user: %s", why);
 	*plugin = '\0';
-	append_listed(plugin, sizeof(plugin), series->plan->simulator->plugin);
+	append_listed(plugin, sizeof(plugin), series->plan->counting->plugin);
 	csink_append(plugin, sizeof(plugin), ",dir=");
 	append_listed(plugin, sizeof(plugin), directory);
 	argv = wrap(&start, series->plan->argv[run->side], plugin);

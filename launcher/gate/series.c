@@ -167,7 +167,7 @@ static int prepare_pin(struct csink_gate_series *series)
 	const struct csink_gate_plan *plan = series->plan;
 
 	series->pin = (struct csink_gate_pin){.how = plan->pin, .cpu = plan->cpu};
-	return csink_gate_pin_init(&series->pin, plan->argv[CSINK_GATE_OLD] && !plan->simulate, series->error,
+	return csink_gate_pin_init(&series->pin, plan->argv[CSINK_GATE_OLD] && !plan->counting, series->error,
 				   sizeof(series->error));
 }
 

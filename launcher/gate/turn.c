@@ -10,9 +10,9 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/message.h"
+#include "launcher/gate/counting.h"
 #include "launcher/gate/reported.h"
 #include "launcher/gate/series.h"
-#include "launcher/gate/simulator.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge.h"
 #include "launcher/profile/profile.h"
@@ -218,14 +218,14 @@ static int run_measured(struct csink_gate_series *series, enum csink_gate_side s
 	return err;
 }
 
-static int run_simulated(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
+static int run_counted(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
 {
 	struct csink_gate_run unused = {.side = side}, *run = &unused;
 	int err;
 
 	if (number >= 0)
 		run = csink_gate_run_add(series->data, side);
-	err = run ? csink_gate_simulate(series, run, number < 0) : -ENOMEM;
+	err = run ? csink_gate_counting_run(series, run, number < 0) : -ENOMEM;
 	csink_gate_weights_free(&unused.weights);
 	return err;
 }
@@ -245,7 +245,7 @@ int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side,
 		csink_gate_placement_move(&series->placement, side, &series->random);
 	csink_gate_pin_begin(&series->pin, &series->runner->inherited);
 	if (!err)
-		err = series->plan->simulate ? run_simulated(series, side, number) : run_measured(series, side, number);
+		err = series->plan->counting ? run_counted(series, side, number) : run_measured(series, side, number);
 	csink_gate_pin_end(&series->runner->inherited);
 	/* What prepare made is cleaned up after a failure, too, and if a signal ends the gate; the first reason is
 	 * the one to report. */

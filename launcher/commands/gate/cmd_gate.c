@@ -182,8 +182,8 @@ static void describe_event(struct gate *gate)
 {
 	const struct csink_rec_event *event = &gate->set.runner.events.specs[0].rec;
 
-	if (gate->set.plan.simulate) {
-		csink_gate_simulator_describe(&gate->set.simulator, gate->result.event, sizeof(gate->result.event));
+	if (gate->set.plan.counting) {
+		csink_gate_counting_describe(&gate->set.counting, gate->result.event, sizeof(gate->result.event));
 		strcpy(gate->result.unit, "count");
 		return;
 	}
@@ -198,7 +198,7 @@ static int take_fingerprint(struct gate *gate)
 {
 	csink_profile_free(gate->print);
 	gate->print = csink_gate_fingerprint_take(gate->set.argv, &gate->set.runner,
-						  csink_gate_simulator_mode(&gate->set.simulator));
+						  csink_gate_counting_mode(&gate->set.counting));
 	return gate->print ? 0 : csink_fail(-ENOMEM, "no memory");
 }
 
@@ -207,9 +207,9 @@ static void follow_baseline(struct gate *gate)
 {
 	const char *mode = csink_gate_fingerprint_mode(gate->baseline.profile);
 
-	if (!gate->set.plan.simulate || !mode)
+	if (!gate->set.plan.counting || !mode)
 		return;
-	csink_gate_simulator_follow(&gate->set.simulator, mode);
+	csink_gate_counting_follow(&gate->set.counting, mode);
 	describe_event(gate);
 }
 
@@ -281,8 +281,8 @@ static int learn_from_runs(struct gate *gate)
 				"hundred a second instead of %s, so that only larger changes are found (see the "
 				"detection floor); --deterministic counts instructions without it",
 				gate->set.runner.frequency_text);
-	if (gate->set.plan.simulate) {
-		csink_gate_simulator_note(&gate->series);
+	if (gate->set.plan.counting) {
+		csink_gate_counting_note(&gate->series);
 		/* The first run may have shown that another tool is needed. */
 		describe_event(gate);
 		if (gate->set.update && take_fingerprint(gate))
@@ -455,7 +455,7 @@ static void take_settings(struct gate *gate)
 
 	gate->result.how = gate->set.how;
 	gate->result.warmup = plan->warmup;
-	gate->data.exact = plan->simulate;
+	gate->data.exact = plan->counting;
 	gate->data.paired = plan->argv[CSINK_GATE_OLD];
 	if (gate->set.shell_on_one_side)
 		csink_gate_note(&gate->series, "the command of --vs needs a shell, and the other command has none: run "

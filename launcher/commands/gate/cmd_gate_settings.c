@@ -165,7 +165,7 @@ static void resolve_runner(struct csink_gate_settings *s)
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
 		texts[i] = csink_run_options[i].flags & CSINK_OPT_BOOL ? "0" : csink_run_options[i].def;
 	texts[CSINK_OPT_EVENTS] = csink_gate_option_text(s, CSINK_GATE_OPT_EVENTS);
-	if (s->simulator.tool == CSINK_GATE_PMU)
+	if (s->counting.tool == CSINK_GATE_PMU)
 		texts[CSINK_OPT_EVENTS] = CSINK_GATE_PMU_EVENT;
 	texts[CSINK_OPT_FREQUENCY] = csink_gate_option_text(s, CSINK_GATE_OPT_FREQUENCY);
 	texts[CSINK_OPT_ENGINE] = csink_gate_option_text(s, CSINK_GATE_OPT_ENGINE);
@@ -174,22 +174,21 @@ static void resolve_runner(struct csink_gate_settings *s)
 }
 
 /* Which tool counts instructions, if they are what is judged. */
-static int resolve_simulator(struct csink_gate_settings *s)
+static int resolve_counting(struct csink_gate_settings *s)
 {
 	struct csink_gate_plan *plan = &s->plan;
 	char why[CSINK_WHY_BYTES];
 
-	if (csink_gate_simulator_choose(&s->simulator, csink_gate_option_text(s, CSINK_GATE_OPT_DETERMINISTIC),
-					plan->argv, why, sizeof(why)))
+	if (csink_gate_counting_choose(&s->counting, csink_gate_option_text(s, CSINK_GATE_OPT_DETERMINISTIC),
+				       plan->argv, why, sizeof(why)))
 		return csink_fail(-ENOENT, "option --deterministic: %s", why);
-	plan->simulator = &s->simulator;
-	plan->simulate = s->simulator.tool != CSINK_GATE_MEASURED;
-	if (!plan->simulate)
+	if (s->counting.tool == CSINK_GATE_MEASURED)
 		return 0;
+	plan->counting = &s->counting;
 	/* Two runs of each show whether the program itself does the same twice. */
 	plan->runs = plan->runs ? plan->runs : 2;
 	/* Whether qemu-user can count a command is found by trying. */
-	plan->warmup = s->simulator.tool == CSINK_GATE_QEMU && s->simulator.is_auto;
+	plan->warmup = s->counting.tool == CSINK_GATE_QEMU && s->counting.is_auto;
 	return 0;
 }
 
@@ -198,7 +197,7 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 	struct csink_gate_plan *plan = &s->plan;
 	char why[CSINK_WHY_BYTES];
 
-	if (csink_gate_suite_check(s) || resolve_numbers(s) || resolve_sides(s) || resolve_simulator(s) ||
+	if (csink_gate_suite_check(s) || resolve_numbers(s) || resolve_sides(s) || resolve_counting(s) ||
 	    resolve_history(s))
 		return -EINVAL;
 	plan->prepare = *csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)
@@ -207,8 +206,8 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 	plan->cleanup = *csink_gate_option_text(s, CSINK_GATE_OPT_CLEANUP)
 				? (char *)csink_gate_option_text(s, CSINK_GATE_OPT_CLEANUP)
 				: NULL;
-	plan->move = !plan->simulate && !strcmp(csink_gate_option_text(s, CSINK_GATE_OPT_PLACEMENT), "random");
-	plan->keep = !plan->simulate && (*csink_gate_option_text(s, CSINK_GATE_OPT_BASELINE) ||
+	plan->move = !plan->counting && !strcmp(csink_gate_option_text(s, CSINK_GATE_OPT_PLACEMENT), "random");
+	plan->keep = !plan->counting && (*csink_gate_option_text(s, CSINK_GATE_OPT_BASELINE) ||
 					 *csink_gate_option_text(s, CSINK_GATE_OPT_HTML));
 	plan->progress = !csink_gate_option_flag(s, CSINK_GATE_OPT_QUIET) && isatty(STDERR_FILENO);
 	/* Nothing to look at: a baseline is made of as many runs as the first look takes. */

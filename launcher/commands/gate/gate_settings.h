@@ -6,8 +6,8 @@
 #define CSINK_GATE_SETTINGS_H
 
 #include "launcher/commands/gate/gate_options.h"
+#include "launcher/gate/counting.h"
 #include "launcher/gate/series.h"
-#include "launcher/gate/simulator.h"
 
 struct csink_gate_settings {
 	const struct csink_options *options;
@@ -15,7 +15,7 @@ struct csink_gate_settings {
 	char **vs;       /* the one to compare with; malloc'ed; NULL: none */
 	const char *how; /* "vs", "self-check", "baseline" */
 	struct csink_gate_plan plan;
-	struct csink_gate_simulator simulator;
+	struct csink_gate_counting counting;
 	struct csink_gate_rules rules;
 	struct csink_gate_runner runner;
 	bool update;            /* write the baseline, compare with nothing */

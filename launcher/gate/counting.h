@@ -2,8 +2,8 @@
  * What counts the instructions of a gate's runs, for --deterministic: the hardware, qemu-user with countersink's
  * plugin, or valgrind's callgrind. The counts of two tools are never compared.
  */
-#ifndef CSINK_SIMULATOR_H
-#define CSINK_SIMULATOR_H
+#ifndef CSINK_COUNTING_H
+#define CSINK_COUNTING_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ enum csink_gate_tool {
 	CSINK_GATE_NR_TOOLS
 };
 
-struct csink_gate_simulator {
+struct csink_gate_counting {
 	enum csink_gate_tool tool;
 	bool is_auto;                          /* --deterministic=auto */
 	char version[CSINK_GATE_NR_TOOLS][96]; /* as the tool prints it; "" unknown */
@@ -33,17 +33,17 @@ struct csink_gate_simulator {
 
 /** The tool of a word, "auto", "pmu", "qemu", "callgrind" or "no", for two commands (NULL: none). Returns 0, or -ENOENT
  * and why: a line for people. */
-int csink_gate_simulator_choose(struct csink_gate_simulator *simulator, const char *word, char **const *argv, char *why,
-				size_t why_size);
+int csink_gate_counting_choose(struct csink_gate_counting *counting, const char *word, char **const *argv, char *why,
+			       size_t why_size);
 
-/** The same, where a baseline has been made by a tool (csink_gate_simulator_mode): auto is that tool. */
-void csink_gate_simulator_follow(struct csink_gate_simulator *simulator, const char *mode);
+/** The same, where a baseline has been made by a tool (csink_gate_counting_mode): auto is that tool. */
+void csink_gate_counting_follow(struct csink_gate_counting *counting, const char *mode);
 
 /** What a baseline is compared by: "measured", "simulated" (by callgrind), "simulated by qemu-user", "counted". */
-const char *csink_gate_simulator_mode(const struct csink_gate_simulator *simulator);
+const char *csink_gate_counting_mode(const struct csink_gate_counting *counting);
 
 /** "instructions, counted by ..." */
-void csink_gate_simulator_describe(const struct csink_gate_simulator *simulator, char *out, size_t size);
+void csink_gate_counting_describe(const struct csink_gate_counting *counting, char *out, size_t size);
 
 /**
  * Run the command of the run's side, and fill the run in.
@@ -51,14 +51,15 @@ void csink_gate_simulator_describe(const struct csink_gate_simulator *simulator,
  *          count.
  * Returns 0, -EINTR, -ECHILD or -errno, with series->error.
  */
-int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup);
+int csink_gate_counting_run(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup);
 
 /** Note what the tool does not see, and by how much equal runs differ. After the last run. */
-void csink_gate_simulator_note(struct csink_gate_series *series);
+void csink_gate_counting_note(struct csink_gate_series *series);
 
 /* ---- for the tools ---- */
 
-/** Run a command that a tool wraps, and free what is known of it. @tool  its name. Returns as csink_gate_simulate. */
+/** Run a command that a tool wraps, and free what is known of it. @tool  its name. Returns as csink_gate_counting_run.
+ */
 int csink_gate_run_under(struct csink_gate_series *series, char **argv, const char *tool);
 
 /** What a program prints for --version, up to "(": "qemu-x86_64 version 7.2.22"; "": nothing. */
@@ -74,7 +75,7 @@ int csink_gate_qemu_find(const char *command, char *version, size_t version_size
 			 size_t why_size);
 
 /** Run the command of the run's side under qemu-user, and fill the run's weights in. @directory  an empty one for the
- * counts. Returns as csink_gate_simulate. */
+ * counts. Returns as csink_gate_counting_run. */
 int csink_gate_qemu_run(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory,
 			struct csink_gate_uncounted *uncounted);
 

@@ -1,5 +1,5 @@
-/* The tools that count instructions: see simulator.h. In the launcher's one thread. */
-#include "launcher/gate/simulator.h"
+/* The tools that count instructions: see counting.h. In the launcher's one thread. */
+#include "launcher/gate/counting.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,13 +52,13 @@ void csink_gate_ask_version(const char *program, char *version, size_t size)
 	pclose(f);
 }
 
-static int find_pmu(struct csink_gate_simulator *simulator, char **const *argv, char *why, size_t why_size)
+static int find_pmu(struct csink_gate_counting *counting, char **const *argv, char *why, size_t why_size)
 {
 	static struct csink_event_spec spec;
 	struct csink_event_error error;
 	int ret = csink_choose_listed(CSINK_GATE_PMU_EVENT, &spec, 1, &error);
 
-	(void)simulator, (void)argv;
+	(void)counting, (void)argv;
 	if (ret < 0)
 		return csink_why(-ENOENT, why, why_size, "no hardware counter here: %s", error.line);
 	ret = csink_event_does_count(&spec);
@@ -68,32 +68,32 @@ static int find_pmu(struct csink_gate_simulator *simulator, char **const *argv, 
 			 ret < 0 ? " (perf_event_open: " : "", ret < 0 ? strerror(-ret) : "", ret < 0 ? ")" : "");
 }
 
-static int find_qemu(struct csink_gate_simulator *simulator, char **const *argv, char *why, size_t why_size)
+static int find_qemu(struct csink_gate_counting *counting, char **const *argv, char *why, size_t why_size)
 {
 	for (int side = CSINK_GATE_NR_SIDES - 1; side >= 0; side--) {
 		if (argv[side] &&
-		    csink_gate_qemu_find(argv[side][0], simulator->version[CSINK_GATE_QEMU],
-					 sizeof(simulator->version[CSINK_GATE_QEMU]), simulator->plugin, why, why_size))
+		    csink_gate_qemu_find(argv[side][0], counting->version[CSINK_GATE_QEMU],
+					 sizeof(counting->version[CSINK_GATE_QEMU]), counting->plugin, why, why_size))
 			return -ENOENT;
 	}
 	return 0;
 }
 
-static int find_callgrind(struct csink_gate_simulator *simulator, char **const *argv, char *why, size_t why_size)
+static int find_callgrind(struct csink_gate_counting *counting, char **const *argv, char *why, size_t why_size)
 {
 	static struct csink_program valgrind;
 
 	(void)argv;
 	if (csink_program_find("valgrind", &valgrind))
 		return csink_why(-ENOENT, why, why_size, "there is no valgrind here (Debian's package: valgrind)");
-	csink_gate_ask_version(valgrind.path, simulator->version[CSINK_GATE_CALLGRIND], sizeof(simulator->version[0]));
+	csink_gate_ask_version(valgrind.path, counting->version[CSINK_GATE_CALLGRIND], sizeof(counting->version[0]));
 	return 0;
 }
 
-int csink_gate_simulator_choose(struct csink_gate_simulator *simulator, const char *word, char **const *argv, char *why,
-				size_t why_size)
+int csink_gate_counting_choose(struct csink_gate_counting *counting, const char *word, char **const *argv, char *why,
+			       size_t why_size)
 {
-	static int (*const find[CSINK_GATE_NR_TOOLS])(struct csink_gate_simulator *, char **const *, char *, size_t) = {
+	static int (*const find[CSINK_GATE_NR_TOOLS])(struct csink_gate_counting *, char **const *, char *, size_t) = {
 		[CSINK_GATE_PMU] = find_pmu,
 		[CSINK_GATE_QEMU] = find_qemu,
 		[CSINK_GATE_CALLGRIND] = find_callgrind,
@@ -101,42 +101,42 @@ int csink_gate_simulator_choose(struct csink_gate_simulator *simulator, const ch
 	char one[CSINK_WHY_BYTES];
 
 	*why = '\0';
-	simulator->is_auto = !strcmp(word, "auto");
+	counting->is_auto = !strcmp(word, "auto");
 	for (int tool = 0; tool < CSINK_GATE_NR_TOOLS; tool++) {
-		if (!simulator->is_auto && strcmp(word, tools[tool].word))
+		if (!counting->is_auto && strcmp(word, tools[tool].word))
 			continue;
-		if (simulator->is_auto && !find[tool])
+		if (counting->is_auto && !find[tool])
 			continue;
-		simulator->tool = (enum csink_gate_tool)tool;
-		if (!find[tool] || !find[tool](simulator, argv, one, sizeof(one)))
+		counting->tool = (enum csink_gate_tool)tool;
+		if (!find[tool] || !find[tool](counting, argv, one, sizeof(one)))
 			return 0;
 		csink_append(why, why_size, "%s%s", *why ? "; " : "", one);
-		snprintf(simulator->why, sizeof(simulator->why), "%s", why);
+		snprintf(counting->why, sizeof(counting->why), "%s", why);
 	}
 	return -ENOENT;
 }
 
-void csink_gate_simulator_follow(struct csink_gate_simulator *simulator, const char *mode)
+void csink_gate_counting_follow(struct csink_gate_counting *counting, const char *mode)
 {
-	for (int tool = 0; tool < CSINK_GATE_NR_TOOLS && simulator->is_auto; tool++) {
+	for (int tool = 0; tool < CSINK_GATE_NR_TOOLS && counting->is_auto; tool++) {
 		if (strcmp(mode, tools[tool].mode) || tool == CSINK_GATE_MEASURED)
 			continue;
-		simulator->tool = (enum csink_gate_tool)tool;
-		simulator->is_auto = false;
-		*simulator->why = '\0';
+		counting->tool = (enum csink_gate_tool)tool;
+		counting->is_auto = false;
+		*counting->why = '\0';
 	}
 }
 
-const char *csink_gate_simulator_mode(const struct csink_gate_simulator *simulator)
+const char *csink_gate_counting_mode(const struct csink_gate_counting *counting)
 {
-	return tools[simulator->tool].mode;
+	return tools[counting->tool].mode;
 }
 
-void csink_gate_simulator_describe(const struct csink_gate_simulator *simulator, char *out, size_t size)
+void csink_gate_counting_describe(const struct csink_gate_counting *counting, char *out, size_t size)
 {
-	const char *version = simulator->version[simulator->tool];
+	const char *version = counting->version[counting->tool];
 
-	snprintf(out, size, "instructions, counted by %s%s%s%s", tools[simulator->tool].what, *version ? " (" : "",
+	snprintf(out, size, "instructions, counted by %s%s%s%s", tools[counting->tool].what, *version ? " (" : "",
 		 version, *version ? ")" : "");
 }
 
@@ -214,20 +214,20 @@ static void note_uncounted(struct csink_gate_series *series, const struct csink_
 /* With --deterministic=auto, callgrind counts what qemu-user cannot. That is decided before the first counted run. */
 static bool give_way(struct csink_gate_series *series, int err, const struct csink_gate_uncounted *uncounted)
 {
-	struct csink_gate_simulator *simulator = series->plan->simulator;
+	struct csink_gate_counting *counting = series->plan->counting;
 	char why[CSINK_WHY_BYTES], none[CSINK_WHY_BYTES];
 
-	if (!simulator->is_auto || series->data->nr_runs || (!err && !uncounted->nr_programs) || err == -EINTR)
+	if (!counting->is_auto || series->data->nr_runs || (!err && !uncounted->nr_programs) || err == -EINTR)
 		return false;
-	if (find_callgrind(simulator, NULL, none, sizeof(none)))
+	if (find_callgrind(counting, NULL, none, sizeof(none)))
 		return false;
 	if (err)
 		snprintf(why, sizeof(why), "under qemu-user it fails (%.300s)", series->error);
 	else
 		snprintf(why, sizeof(why), "it executes other programs (%.300s), which qemu-user does not count",
 			 uncounted->programs);
-	csink_append(simulator->why, sizeof(simulator->why), "%s%s", *simulator->why ? "; " : "", why);
-	simulator->tool = CSINK_GATE_CALLGRIND;
+	csink_append(counting->why, sizeof(counting->why), "%s%s", *counting->why ? "; " : "", why);
+	counting->tool = CSINK_GATE_CALLGRIND;
 	*series->error = '\0';
 	return true;
 }
@@ -237,7 +237,7 @@ static int simulate(struct csink_gate_series *series, struct csink_gate_run *run
 	struct csink_gate_uncounted uncounted = {0};
 	int err;
 
-	if (series->plan->simulator->tool == CSINK_GATE_CALLGRIND)
+	if (series->plan->counting->tool == CSINK_GATE_CALLGRIND)
 		return csink_gate_callgrind_run(series, run, directory)
 			       ?: set_count(series, run, "instructions", "instructions", run->weights.sum);
 	err = csink_gate_qemu_run(series, run, directory, &uncounted);
@@ -253,9 +253,9 @@ static int simulate(struct csink_gate_series *series, struct csink_gate_run *run
 		       ?: set_count(series, run, "syscalls", CALLS, (double)uncounted.nr_calls);
 }
 
-int csink_gate_simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup)
+int csink_gate_counting_run(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup)
 {
-	enum csink_gate_tool tool = series->plan->simulator->tool;
+	enum csink_gate_tool tool = series->plan->counting->tool;
 	struct csink_run_directory directory;
 	int err;
 
@@ -286,11 +286,11 @@ static void note_limits(struct csink_gate_series *series)
 		[CSINK_GATE_CALLGRIND] = "callgrind counts user space only, by an emulated CPU (libraries choose code "
 					 "for that one), and no caches or branches",
 	};
-	const struct csink_gate_simulator *simulator = series->plan->simulator;
+	const struct csink_gate_counting *counting = series->plan->counting;
 
-	csink_gate_note(series, "%s", limits[simulator->tool]);
-	if (*simulator->why && simulator->is_auto)
-		csink_gate_note(series, "%s was chosen, since %s", tools[simulator->tool].what, simulator->why);
+	csink_gate_note(series, "%s", limits[counting->tool]);
+	if (*counting->why && counting->is_auto)
+		csink_gate_note(series, "%s was chosen, since %s", tools[counting->tool].what, counting->why);
 }
 
 /* The runs of a side that have a figure: how many, and its least and greatest value. */
@@ -342,7 +342,7 @@ static void drop_varying(struct csink_gate_series *series, int index)
 	csink_gate_note(series, "%s are not judged: equal runs differ in their number", CALLS);
 }
 
-void csink_gate_simulator_note(struct csink_gate_series *series)
+void csink_gate_counting_note(struct csink_gate_series *series)
 {
 	note_limits(series);
 	for (uint32_t i = 0; i < series->data->nr_metrics; i++) {
