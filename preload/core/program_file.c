@@ -22,6 +22,7 @@ enum {
 	NAME_BYTES = 256,
 };
 
+#define MAX_DYNAMIC 256UL
 #define FLAG_NOSUID 0x2 /* ST_NOSUID of statfs(2) */
 
 #if defined(__x86_64__)
@@ -90,18 +91,20 @@ static bool is_loader(int fd, const char *path)
 	return is_glibc_loader(path) || (csink_program_fd_path(fd, real, sizeof(real)) && is_glibc_loader(real));
 }
 
-/* Does a program that has a loader need a library? Linkers put such entries first. */
+/* Does a program that has a loader need a library? Linkers put such entries first: where MAX_DYNAMIC do not decide, it
+ * is taken for one that does. */
 static bool needs_library(const struct head *head, const Elf64_Phdr *dynamic)
 {
 	Elf64_Dyn entry;
 
-	for (uint64_t at = 0; at + sizeof(entry) <= dynamic->p_filesz; at += sizeof(entry)) {
-		if (!read_at(head, dynamic->p_offset + at, &entry, sizeof(entry)) || entry.d_tag == DT_NEEDED)
+	for (uint64_t i = 0; i < CSINK_MIN(dynamic->p_filesz / sizeof(entry), MAX_DYNAMIC); i++) {
+		if (!read_at(head, dynamic->p_offset + i * sizeof(entry), &entry, sizeof(entry)) ||
+		    entry.d_tag == DT_NEEDED)
 			return true;
 		if (entry.d_tag == DT_NULL)
-			break;
+			return false;
 	}
-	return !dynamic->p_filesz;
+	return true;
 }
 
 static enum csink_program_kind kind_of_elf(const struct head *head, const char *path)
@@ -121,7 +124,7 @@ static enum csink_program_kind kind_of_elf(const struct head *head, const char *
 			return CSINK_PROGRAM_OWN;
 		if (ph.p_type == PT_DYNAMIC)
 			dynamic = ph;
-		if (ph.p_type == PT_INTERP &&
+		if (ph.p_type == PT_INTERP && !*loader && /* the kernel takes the first one, too */
 		    !read_at(head, ph.p_offset, loader, CSINK_MIN(ph.p_filesz, sizeof(loader) - 1)))
 			return CSINK_PROGRAM_OWN;
 	}
