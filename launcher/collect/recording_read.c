@@ -142,7 +142,6 @@ static int read_data(const struct part *part, char *to, off_t end)
 	ssize_t got;
 
 	end += part->at;
-
 	while (at < end) {
 		at = lseek(fd, at, SEEK_DATA);
 		if (at < 0)

@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "include/internal/cleanup.h"
-
 /* The first line that a program prints, without its newline. Returns its status as of waitpid(2), or -errno. */
 static int first_line(char *const *argv, char *line, size_t size)
 {

@@ -52,7 +52,7 @@ static const struct target {
 };
 
 static pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
-static const struct target *target_; /* NULL: its system calls are not known */
+static const struct target *target_;
 static char directory_[PATH_MAX - 32];
 static char *blocks_file_;        /* the mapped files */
 static uint64_t *counts_;         /* this process's */
@@ -301,7 +301,7 @@ static uint64_t target_of(const struct qemu_plugin_insn *last, uint64_t offset)
 	const uint8_t *bytes = qemu_plugin_insn_data(last);
 	int32_t distance;
 
-	if (!target_ || !target_->is_x86 || qemu_plugin_insn_size(last) != 5 || (bytes[0] != 0xe8 && bytes[0] != 0xe9))
+	if (!target_->is_x86 || qemu_plugin_insn_size(last) != 5 || (bytes[0] != 0xe8 && bytes[0] != 0xe9))
 		return 0;
 	memcpy(&distance, bytes + 1, sizeof(distance));
 	return offset + 5 + (uint64_t)(int64_t)distance;

@@ -91,7 +91,7 @@ int csink_code_pushed(const struct csink_code_near *near, uintptr_t pc)
 {
 	uint8_t around[11 + 8], *code = around + 11;
 
-	if (!csink_readable(pc, 1))
+	if (near->start == UINTPTR_MAX && !csink_readable(pc, 1))
 		return 0;
 	if (!take_near(near, pc - 11, around, sizeof(around)))
 		return -1;
