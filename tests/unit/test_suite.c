@@ -155,6 +155,21 @@ static void test_lines(void)
 	free(words);
 }
 
+static void test_cases(void)
+{
+	struct csink_suite listed = {0};
+	const char *text = "a\nab\n\nb\r\na\nabc";
+	int err = csink_suite_add_lines(&listed, CSINK_GATE_OLD, text, NULL);
+
+	ok(!err && listed.nr == 4 && !strcmp(listed.cases[2].name, "b") && !strcmp(listed.cases[3].name, "abc"),
+	   "each name is one case, in the order of the list, also one that another begins with (%u)", listed.nr);
+	csink_suite_case_add(&listed, CSINK_GATE_NEW, "abc", 2);
+	ok(listed.nr == 4 && listed.cases[1].has[CSINK_GATE_NEW] && !listed.cases[0].has[CSINK_GATE_NEW] &&
+		   !listed.cases[3].has[CSINK_GATE_NEW],
+	   "the other side's case of a name is the same one");
+	csink_suite_free(&listed);
+}
+
 static void test_json(void)
 {
 	static const char *const bad[] = {"", "{", "[1,]", "{\"a\" 1}", "\"\\x\"", "\"open", "1 2", "nul", "{\"a\":}"};
@@ -308,6 +323,7 @@ int main(void)
 	test_gotest();
 	test_pytest();
 	test_lines();
+	test_cases();
 	test_json();
 	test_errors();
 	test_environment();

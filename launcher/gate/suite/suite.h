@@ -10,6 +10,7 @@
 #ifndef CSINK_SUITE_H
 #define CSINK_SUITE_H
 
+#include "launcher/base/table.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/gate/gate.h"
 #include "launcher/gate/series.h"
@@ -74,6 +75,7 @@ struct csink_suite {
 	char report[CSINK_RUN_DIRECTORY_PATH + 8]; /* the harness's, in that directory; "" there is none */
 	struct csink_suite_case *cases;
 	uint32_t nr, cap;
+	struct csink_table known;              /* the cases by name: index + 1; empty once all are listed */
 	uint32_t nr_only[CSINK_GATE_NR_SIDES]; /* cases that one side alone has; they are in a note */
 	int watchdog_fd;                       /* suite_watchdog.c; -1: none */
 	int watchdog_pid;

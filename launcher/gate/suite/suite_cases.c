@@ -10,6 +10,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/format.h"
+#include "launcher/base/hash.h"
 #include "launcher/gate/suite/harness.h"
 
 #define MAX_NAMED 3 /* cases of one side alone, in the note */
@@ -91,27 +92,30 @@ int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const 
 			       suite->argv[side][0], why);
 }
 
+static bool is_named(const struct csink_suite_case *c, const char *name, size_t len)
+{
+	return !strncmp(c->name, name, len) && !c->name[len];
+}
+
+static uint32_t new_case(struct csink_suite *suite, const char *name, size_t len)
+{
+	char *copy = strndup(name, len);
+
+	if (copy && CSINK_APPEND(suite->cases, suite->nr, suite->cap, (struct csink_suite_case){.name = copy}))
+		return suite->nr;
+	free(copy);
+	return 0;
+}
+
 struct csink_suite_case *csink_suite_case_add(struct csink_suite *suite, int side, const char *name, size_t len)
 {
-	struct csink_suite_case *c;
+	uint32_t found = CSINK_TABLE_INTERN(suite->known, (uint32_t)csink_hash_bytes(name, len),
+					    is_named(&suite->cases[id - 1], name, len), new_case(suite, name, len));
 
-	for (uint32_t i = 0; i < suite->nr; i++) {
-		c = &suite->cases[i];
-		if (strlen(c->name) == len && !memcmp(c->name, name, len)) {
-			c->has[side] = true;
-			return c;
-		}
-	}
-	if (CSINK_GROW(suite->cases, suite->nr, suite->cap))
+	if (!found)
 		return NULL;
-	c = &suite->cases[suite->nr];
-	memset(c, 0, sizeof(*c));
-	c->name = strndup(name, len);
-	if (!c->name)
-		return NULL;
-	c->has[side] = true;
-	suite->nr++;
-	return c;
+	suite->cases[found - 1].has[side] = true;
+	return &suite->cases[found - 1];
 }
 
 int csink_suite_add_lines(struct csink_suite *suite, int side, const char *text,
@@ -153,6 +157,7 @@ static void drop_cases(struct csink_suite *suite, bool (*is_out)(const struct cs
 			suite->cases[left++] = suite->cases[i];
 	}
 	suite->nr = left;
+	csink_table_free(&suite->known);
 }
 
 static bool is_not_chosen(const struct csink_suite_case *c, const regex_t *re)
@@ -271,6 +276,7 @@ void csink_suite_free(struct csink_suite *suite)
 	for (uint32_t i = 0; i < suite->nr; i++)
 		free_case(&suite->cases[i]);
 	free(suite->cases);
+	csink_table_free(&suite->known);
 	if (*suite->report)
 		csink_run_directory_remove(&suite->directory);
 	memset(suite, 0, sizeof(*suite));
