@@ -524,11 +524,8 @@ static void note_failures(const struct csink_boundary *b, struct csink_outside *
 				   b->nr_elsewhere);
 }
 
-int csink_boundary_finish(struct csink_boundary *b, const char *directory, const struct csink_attach_starts *starts,
-			  struct csink_outside *out)
+void csink_boundary_stop(struct csink_boundary *b, struct csink_outside *out)
 {
-	if (b->epoll_fd < 0)
-		return 0;
 	take_requests(b);
 	if (b->is_mapped) {
 		csink_attach_counters_stop(&b->follow.counters);
@@ -536,6 +533,11 @@ int csink_boundary_finish(struct csink_boundary *b, const char *directory, const
 	}
 	note_failures(b, out);
 	leave_out_others(b);
+}
+
+int csink_boundary_finish(struct csink_boundary *b, const char *directory, const struct csink_attach_starts *starts,
+			  struct csink_outside *out)
+{
 	csink_attach_images_settle(&b->follow.images, starts);
 	mark_processes(b, out);
 	return csink_boundary_has_samples(b) ? csink_attach_follow_save(&b->follow, directory) : 0;

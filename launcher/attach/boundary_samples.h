@@ -62,7 +62,7 @@ struct csink_boundary {
 	struct csink_table by_token;          /* numbers */
 	uint32_t *open;                       /* numbers of the sources that are not closed */
 	uint32_t nr_open, cap_open, sweep_at; /* sweep_at: from how many on to look which have ended */
-	uint32_t nr_looked_at; /* sources that are known to be needed, or closed: see close_second_ones() */
+	uint32_t nr_looked_at; /* sources known to be needed, or closed: csink_boundary_sources_replace() */
 	struct csink_boundary_asking asking[CSINK_BOUNDARY_PARENTS]; /* by TID, as csink_boundary_parent_at() */
 	uint32_t nr_elsewhere;                                       /* requests from other PID namespaces */
 };
@@ -86,18 +86,21 @@ int csink_boundary_fd(const struct csink_boundary *b);
 /** Take requests, then samples. */
 void csink_boundary_drain(struct csink_boundary *b);
 
+/** The command has ended: take what is left, and stop the events. @out receives notes. */
+void csink_boundary_stop(struct csink_boundary *b, struct csink_outside *out);
+
+/** After that: are there any samples? */
+bool csink_boundary_has_samples(const struct csink_boundary *b);
+
 /**
- * The command has ended, and out->processes is known: take what is left, close the events, mark the processes that were
- * sampled in this way, and save the recordings.
+ * After that, when out->processes is known, too: mark the processes that were sampled in this way, and save the
+ * recordings.
  * @directory  of the run.
- * @starts     when the library began to sample programs of the run.
+ * @starts     when the library began to sample programs of the run; not needed without samples.
  * Returns 0 or -errno.
  */
 int csink_boundary_finish(struct csink_boundary *b, const char *directory, const struct csink_attach_starts *starts,
 			  struct csink_outside *out);
-
-/** Did it sample any process? Then csink_boundary_finish() needs a directory. */
-bool csink_boundary_has_samples(const struct csink_boundary *b);
 
 void csink_boundary_free(struct csink_boundary *b);
 

@@ -245,9 +245,10 @@ static void finish_boundary(struct run *run)
 
 	if (!run->has_boundary)
 		return;
-	if (run->inject)
+	csink_boundary_stop(&run->boundary, &run->outside);
+	if (run->inject && csink_boundary_has_samples(&run->boundary))
 		nr = csink_collect_starts(run->collector, directory, &starts);
-	else /* its recordings need a place */
+	if (!run->inject) /* its recordings need a place */
 		err = csink_run_directory_create(&run->injection.directory);
 	if (!err)
 		err = csink_boundary_finish(&run->boundary, directory, &(struct csink_attach_starts){starts, nr},
