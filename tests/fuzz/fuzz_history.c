@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const formats[] = {"bmf", "github", "perfherder", "csv"};
 	struct csink_history history;
 	struct csink_history_changes changes;
-	struct csink_history_view view = {&history, &changes, size % 2};
+	struct csink_history_view view = {.history = &history, .changes = &changes, .all = size % 2};
 	FILE *in = size ? fmemopen((void *)data, size, "r") : NULL, *out;
 
 	if (!in)
@@ -23,6 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fclose(in);
 	if (csink_history_changes_find(&history, view.all, &changes))
 		abort();
+	if (csink_history_view_init(&view))
+		abort();
 	out = fopen("/dev/null", "w");
 	if (history.nr_lines) {
 		csink_history_print_table(out, &view);
@@ -31,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		csink_history_html(out, "fuzz", &view);
 	}
 	fclose(out);
+	csink_history_view_free(&view);
 	csink_history_changes_free(&changes);
 	csink_history_free(&history);
 	return 0;

@@ -74,16 +74,21 @@ static int show(const struct csink_options *o, const char *path, const struct cs
 {
 	bool all = csink_options_bool(o, CSINK_HISTORY_OPT_ALL);
 	struct csink_history_changes changes;
-	struct csink_history_view view = {h, &changes, all};
+	struct csink_history_view view = {.history = h, .changes = &changes, .all = all};
 	int status, page_err;
 
 	if (csink_history_changes_find(h, all, &changes))
 		return csink_fail(CSINK_EXIT_FAILED, "not enough memory to look for changes");
+	if (csink_history_view_init(&view)) {
+		csink_history_changes_free(&changes);
+		return csink_fail(CSINK_EXIT_FAILED, "not enough memory to show a history");
+	}
 	page_err = write_page(o, strcmp(path, "-") ? path : "standard input", &view);
 	if (print(o, &view) || page_err)
 		status = CSINK_EXIT_FAILED;
 	else
 		status = is_news(h, &changes) ? CSINK_EXIT_REGRESSED : CSINK_EXIT_OK;
+	csink_history_view_free(&view);
 	csink_history_changes_free(&changes);
 	return status;
 }

@@ -12,22 +12,6 @@
 #include "launcher/base/text.h"
 #include "launcher/output/report.h"
 
-/* The series of a view, one after the other: the index of the next one that is shown, from @at on; the number of series
- * at the end. */
-static uint32_t next_series(const struct csink_history_view *view, uint32_t of_case, uint32_t at)
-{
-	const struct csink_history *h = view->history;
-
-	while (at < h->nr_series && (h->series[at].of_case != of_case || !csink_history_is_shown(view, &h->series[at])))
-		at++;
-	return at;
-}
-
-#define EACH_SERIES(view, of_case, s)                                                                                  \
-	for (uint32_t at_ = next_series(view, of_case, 0); at_ < (view)->history->nr_series;                           \
-	     at_ = next_series(view, of_case, at_ + 1))                                                                \
-		for (const struct csink_history_series *s = &(view)->history->series[at_]; s; s = NULL)
-
 /* {CASE: {MEASURE: {value, lower_value, upper_value}}} */
 static void write_bmf(FILE *out, const struct csink_history_view *view)
 {
@@ -36,7 +20,7 @@ static void write_bmf(FILE *out, const struct csink_history_view *view)
 	csink_json_init(&json, out, '{');
 	for (uint32_t c = 0; c < view->history->nr_cases; c++) {
 		csink_json_open(&json, view->history->cases[c].name, '{');
-		EACH_SERIES(view, c, s)
+		CSINK_HISTORY_EACH(view, c, i, s)
 		{
 			const struct csink_history_point *last = csink_history_latest(s);
 
@@ -62,7 +46,7 @@ static void write_github(FILE *out, const struct csink_history_view *view)
 
 	csink_json_init(&json, out, '[');
 	for (uint32_t c = 0; c < h->nr_cases; c++) {
-		EACH_SERIES(view, c, s)
+		CSINK_HISTORY_EACH(view, c, i, s)
 		{
 			const struct csink_history_point *last = csink_history_latest(s);
 
@@ -101,7 +85,7 @@ static void write_perfherder(FILE *out, const struct csink_history_view *view)
 		csink_json_text(&json, "name", h->cases[c].name);
 		csink_json_bool(&json, "lowerIsBetter", true);
 		csink_json_open(&json, "subtests", '[');
-		EACH_SERIES(view, c, s)
+		CSINK_HISTORY_EACH(view, c, i, s)
 		{
 			csink_json_open(&json, NULL, '{');
 			csink_json_text(&json, "name", s->name);
@@ -133,13 +117,13 @@ static void put_real(FILE *out, double value, char behind)
 }
 
 /* Whether a change point's first line of this series is that of the point. */
-static bool is_changed(const struct csink_history_view *view, const struct csink_history_series *s, uint32_t point)
+static bool is_changed(const struct csink_history_view *view, uint32_t series, uint32_t point)
 {
 	for (uint32_t i = 0; i < view->changes->nr; i++) {
 		const struct csink_history_change *change = &view->changes->all[i];
 
 		for (uint32_t k = 0; k < change->nr_shifts; k++) {
-			if (&view->history->series[change->shifts[k].series] == s && change->shifts[k].first == point)
+			if (change->shifts[k].series == series && change->shifts[k].first == point)
 				return true;
 		}
 	}
@@ -152,10 +136,10 @@ static void write_csv(FILE *out, const struct csink_history_view *view)
 
 	fputs("commit,committed,time,anchor,cpu,case,kind,name,ratio,low,high,value,unit,change\n", out);
 	for (uint32_t c = 0; c < h->nr_cases; c++) {
-		EACH_SERIES(view, c, s)
+		CSINK_HISTORY_EACH(view, c, i, s)
 		{
-			for (uint32_t i = 0; i < s->nr_points; i++) {
-				const struct csink_history_point *point = &s->points[i];
+			for (uint32_t k = 0; k < s->nr_points; k++) {
+				const struct csink_history_point *point = &s->points[k];
 				const struct csink_history_line *line = &h->lines[point->line];
 
 				put_text(out, line->commit);
@@ -171,7 +155,7 @@ static void write_csv(FILE *out, const struct csink_history_view *view)
 				put_real(out, point->high, ',');
 				put_real(out, point->last, ',');
 				put_text(out, s->is_function ? "share" : s->unit);
-				fputs(is_changed(view, s, i) ? "1\n" : "0\n", out);
+				fputs(is_changed(view, i, k) ? "1\n" : "0\n", out);
 			}
 		}
 	}

@@ -71,17 +71,14 @@ static void put_cases(FILE *out, const struct csink_history_view *view, uint32_t
 
 		put_text(out, c ? "]},\n{\"name\":" : "{\"name\":", h->cases[c].name);
 		fputs(",\"series\":[", out);
-		for (int functions = 0; functions < 2; functions++) {
-			for (uint32_t i = 0; i < h->nr_series; i++) {
-				const struct csink_history_series *s = &h->series[i];
+		for (uint32_t at = view->first[c]; at < view->first[c + 1]; at++) {
+			uint32_t i = view->order[at];
 
-				if (s->of_case != c || s->is_function != functions ||
-				    (!csink_history_is_shown(view, s) && !csink_history_nr_changes(view->changes, i)))
-					continue;
-				fputs(nr ? ",\n" : "\n", out);
-				put_series(out, s);
-				places[i] = nr++;
-			}
+			if (!view->is_shown[i] && !csink_history_nr_changes(view->changes, i))
+				continue;
+			fputs(nr ? ",\n" : "\n", out);
+			put_series(out, &h->series[i]);
+			places[i] = nr++;
 		}
 	}
 	fputs("]}", out);

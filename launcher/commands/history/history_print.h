@@ -6,16 +6,26 @@
 
 #include "launcher/gate/history_changes.h"
 
-/* What is shown of a history, in every format. */
+/* What is shown of a history, in every format: the series in the last line of their case; unless all are, the case's
+ * CPU time or instructions, and its largest functions. */
 struct csink_history_view {
 	const struct csink_history *history;
 	const struct csink_history_changes *changes;
-	bool all; /* every figure and function */
+	bool all;        /* every figure and function */
+	uint32_t *order; /* malloc'ed: series (indices) by case, figures before functions */
+	uint32_t *first; /* malloc'ed: of each case, where in the order its series begin; and the end */
+	bool *is_shown;  /* malloc'ed: of each series (index) */
 };
 
-/** Whether a series is shown: it is in the last line of its case, and (unless all are) is the case's CPU time or one of
- * its largest functions. */
-bool csink_history_is_shown(const struct csink_history_view *view, const struct csink_history_series *series);
+/** Set up a view whose first three members are set. Returns 0 (csink_history_view_free it) or -ENOMEM. */
+int csink_history_view_init(struct csink_history_view *view);
+void csink_history_view_free(struct csink_history_view *view);
+
+/* For each series of a case that is shown, in order: s, and its index. */
+#define CSINK_HISTORY_EACH(view, of_case, index, s)                                                                    \
+	for (uint32_t at_ = (view)->first[of_case]; at_ < (view)->first[(of_case) + 1]; at_++)                         \
+		for (uint32_t index = (view)->order[at_], once_ = (view)->is_shown[index]; once_; once_ = 0)           \
+			for (const struct csink_history_series *s = &(view)->history->series[index]; s; s = NULL)
 
 /** A commit for people: 12 characters of an id, else as it was named. buf has room for 80. Returns buf. */
 const char *csink_history_commit(const struct csink_history_line *line, char *buf);

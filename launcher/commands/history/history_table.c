@@ -1,9 +1,13 @@
 /* A history for people: a table for each case, then the change points, with the commands that confirm them. */
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/format.h"
+#include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/history/history_print.h"
 #include "launcher/gate/stats/change_points.h"
@@ -14,35 +18,78 @@
 
 /* ---- what all formats share ---- */
 
+/* By case, figures before functions; then as they appear. */
+static int compare_series(const void *a, const void *b, void *history)
+{
+	const struct csink_history *h = history;
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+	return CSINK_COMPARE(h->series[left].of_case, h->series[right].of_case)
+		       ?: CSINK_COMPARE(h->series[left].is_function, h->series[right].is_function)
+		       ?: CSINK_COMPARE(left, right);
+}
+
 /* The last line of a case: index. */
-static uint32_t last_line(const struct csink_history *h, uint32_t of_case)
+static uint32_t last_line(const struct csink_history_view *view, uint32_t of_case)
 {
 	uint32_t last = 0;
 
-	for (uint32_t i = 0; i < h->nr_series; i++) {
-		if (h->series[i].of_case == of_case)
-			last = CSINK_MAX(last, csink_history_latest(&h->series[i])->line);
-	}
+	for (uint32_t at = view->first[of_case]; at < view->first[of_case + 1]; at++)
+		last = CSINK_MAX(last, csink_history_latest(&view->history->series[view->order[at]])->line);
 	return last;
 }
 
-bool csink_history_is_shown(const struct csink_history_view *view, const struct csink_history_series *s)
+/* @shares  room for one of each series. */
+static void choose_shown(struct csink_history_view *view, uint32_t of_case, double *shares)
 {
 	const struct csink_history *h = view->history;
-	uint32_t larger = 0, last = last_line(h, s->of_case);
+	uint32_t last = last_line(view, of_case), nr = 0;
+	double least;
 
-	if (csink_history_latest(s)->line != last)
-		return false;
-	if (view->all || csink_history_is_main(s))
-		return true;
-	for (uint32_t i = 0; s->is_function && i < h->nr_series; i++) {
-		const struct csink_history_series *other = &h->series[i];
+	for (uint32_t at = view->first[of_case]; at < view->first[of_case + 1]; at++) {
+		const struct csink_history_series *s = &h->series[view->order[at]];
+		const struct csink_history_point *latest = csink_history_latest(s);
 
-		larger += other->of_case == s->of_case && other->is_function &&
-			  csink_history_latest(other)->line == last &&
-			  csink_history_latest(other)->last > csink_history_latest(s)->last;
+		view->is_shown[view->order[at]] = latest->line == last;
+		if (s->is_function && latest->line == last && !isnan(latest->last))
+			shares[nr++] = latest->last;
 	}
-	return s->is_function && larger < LARGEST;
+	qsort(shares, nr, sizeof(*shares), csink_compare_doubles);
+	least = nr > LARGEST ? shares[nr - LARGEST] : -INFINITY;
+	for (uint32_t at = view->first[of_case]; at < view->first[of_case + 1] && !view->all; at++) {
+		const struct csink_history_series *s = &h->series[view->order[at]];
+
+		view->is_shown[view->order[at]] &=
+			s->is_function ? !(csink_history_latest(s)->last < least) : csink_history_is_main(s);
+	}
+}
+
+int csink_history_view_init(struct csink_history_view *view)
+{
+	const struct csink_history *h = view->history;
+	CSINK_AUTO_FREE double *shares = calloc(h->nr_series + 1, sizeof(*shares));
+
+	view->order = csink_sorted(h->nr_series, compare_series, (void *)h);
+	view->first = calloc(h->nr_cases + 2, sizeof(*view->first));
+	view->is_shown = calloc(h->nr_series + 1, sizeof(*view->is_shown));
+	if (!shares || !view->order || !view->first || !view->is_shown) {
+		csink_history_view_free(view);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < h->nr_series; i++)
+		view->first[h->series[i].of_case + 1]++;
+	for (uint32_t i = 0; i < h->nr_cases; i++)
+		view->first[i + 1] += view->first[i];
+	for (uint32_t i = 0; i < h->nr_cases; i++)
+		choose_shown(view, i, shares);
+	return 0;
+}
+
+void csink_history_view_free(struct csink_history_view *view)
+{
+	free(view->order);
+	free(view->first);
+	free(view->is_shown);
 }
 
 const char *csink_history_commit(const struct csink_history_line *line, char *buf)
@@ -102,9 +149,9 @@ bool csink_history_confirm(const struct csink_history *h, const struct csink_his
 
 /* ---- the table ---- */
 
-static void print_row(FILE *out, const struct csink_history_view *view, uint32_t index)
+static void print_row(FILE *out, const struct csink_history_view *view, uint32_t index,
+		      const struct csink_history_series *s)
 {
-	const struct csink_history_series *s = &view->history->series[index];
 	const struct csink_history_point *last = csink_history_latest(s);
 	char name[1024], ratio[32], low[32], high[32], trend[32], interval[80] = "";
 
@@ -120,21 +167,15 @@ static void print_row(FILE *out, const struct csink_history_view *view, uint32_t
 static void print_case(FILE *out, const struct csink_history_view *view, uint32_t of_case)
 {
 	const struct csink_history *h = view->history;
-	const struct csink_history_line *last = &h->lines[last_line(h, of_case)];
+	const struct csink_history_line *last = &h->lines[last_line(view, of_case)];
 	char commit[80];
 
 	csink_text_print(out, "\n%s: %s against %s\n", h->cases[of_case].name, csink_history_commit(last, commit),
 			 last->anchor);
 	csink_text_print(out, "  %-*s %9s  %-20s %9s %8s %8s\n", NAME_COLUMNS, "", "latest", "95 % CI", "trend",
 			 "lines", "changes");
-	for (int functions = 0; functions < 2; functions++) {
-		for (uint32_t i = 0; i < h->nr_series; i++) {
-			const struct csink_history_series *s = &h->series[i];
-
-			if (s->of_case == of_case && s->is_function == functions && csink_history_is_shown(view, s))
-				print_row(out, view, i);
-		}
-	}
+	CSINK_HISTORY_EACH(view, of_case, i, s)
+	print_row(out, view, i, s);
 }
 
 /* ---- change points ---- */
