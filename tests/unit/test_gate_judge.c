@@ -368,8 +368,8 @@ static void test_moved(void)
 	csink_gate_data_free(&data);
 }
 
-/* The verdict on f3, which got 20 % slower, where f1 takes 10 % more in some of 20 pairs and as much less in the others:
- * all of one rank. */
+/* The verdict on f3, which got 20 % slower, where f1 takes 10 % more in some of 20 pairs and as much less in the
+ * others: all of one rank. */
 static enum csink_gate_verdict beside_neighbour(int nr_slower)
 {
 	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
