@@ -142,7 +142,7 @@ static int put_together(const struct csink_history *h, const struct csink_histor
 	return add_shift(&out->all[out->nr - 1], shift, found);
 }
 
-int csink_history_changes_find(const struct csink_history *h, bool figures, struct csink_history_changes *out)
+int csink_history_changes_find(struct csink_history *h, bool figures, struct csink_history_changes *out)
 {
 	struct shifts shifts = {0};
 	int err = 0;
@@ -154,25 +154,19 @@ int csink_history_changes_find(const struct csink_history *h, bool figures, stru
 	}
 	if (shifts.nr)
 		qsort(shifts.all, shifts.nr, sizeof(*shifts.all), compare_shifts);
-	for (uint32_t i = 0; !err && i < shifts.nr; i++)
+	for (uint32_t i = 0; !err && i < shifts.nr; i++) {
+		struct csink_history_series *s = &h->series[shifts.all[i].series];
+
+		s->points[shifts.all[i].first].is_changed = true;
+		s->nr_changes++;
 		err = put_together(h, &shifts.all[i], out);
+	}
 	free(shifts.all);
 	if (err)
 		csink_history_changes_free(out);
 	else if (out->nr)
 		qsort(out->all, out->nr, sizeof(*out->all), compare_changes);
 	return err;
-}
-
-uint32_t csink_history_nr_changes(const struct csink_history_changes *changes, uint32_t series)
-{
-	uint32_t nr = 0;
-
-	for (uint32_t i = 0; i < changes->nr; i++) {
-		for (uint32_t k = 0; k < changes->all[i].nr_shifts; k++)
-			nr += changes->all[i].shifts[k].series == series;
-	}
-	return nr;
 }
 
 void csink_history_changes_free(struct csink_history_changes *changes)

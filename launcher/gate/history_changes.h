@@ -31,15 +31,12 @@ struct csink_history_changes {
 };
 
 /**
- * Find them.
+ * Find them, and mark them in the series.
  * @figures  also of figures of the whole command that are not its CPU time or instructions.
  * Returns 0 (csink_history_changes_free them) or -ENOMEM.
  */
-int csink_history_changes_find(const struct csink_history *history, bool figures, struct csink_history_changes *out);
+int csink_history_changes_find(struct csink_history *history, bool figures, struct csink_history_changes *out);
 void csink_history_changes_free(struct csink_history_changes *changes);
-
-/** How many of the changes a series has (index). */
-uint32_t csink_history_nr_changes(const struct csink_history_changes *changes, uint32_t series);
 
 /** The change in the series' last points to one anchor (at most CSINK_SCAN_WINDOW), as a ratio: the second half of them
  * to the first one, by Hodges-Lehmann. NAN of fewer than six. */

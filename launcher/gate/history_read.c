@@ -54,7 +54,7 @@ static bool read_figure(const struct csink_json_value *figure, struct csink_hist
 		else if (i == CSINK_ARRAY_SIZE(values) + 1)
 			kind->more_is_better = one->text && !strcmp(one->text, "more");
 	}
-	*point = (struct csink_history_point){0, values[0], values[1], values[2], values[3]};
+	*point = (struct csink_history_point){0, false, values[0], values[1], values[2], values[3]};
 	return figure->kind == CSINK_JSON_ARRAY && values[0] > 0;
 }
 

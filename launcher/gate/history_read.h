@@ -23,7 +23,8 @@ struct csink_history_line {
 
 /* A ratio, new / old, and its 95 % interval, whose ends are NAN where they are not known. */
 struct csink_history_point {
-	uint32_t line; /* index */
+	uint32_t line;   /* index */
+	bool is_changed; /* the first one at a new level: csink_history_changes_find() sets it */
 	double ratio, low, high;
 	double last; /* of a figure: its mean in the commit, in the series' unit; of a function: its share. NAN unknown
 		      */
@@ -37,6 +38,7 @@ struct csink_history_series {
 	bool more_is_better;
 	struct csink_history_point *points;
 	uint32_t nr_points, cap_points;
+	uint32_t nr_changes; /* points that are changed */
 };
 
 struct csink_history_case {

@@ -70,7 +70,7 @@ static int print(const struct csink_options *o, const struct csink_history_view 
 	return err;
 }
 
-static int show(const struct csink_options *o, const char *path, const struct csink_history *h)
+static int show(const struct csink_options *o, const char *path, struct csink_history *h)
 {
 	bool all = csink_options_bool(o, CSINK_HISTORY_OPT_ALL);
 	struct csink_history_changes changes;

@@ -20,7 +20,7 @@ static void write_bmf(FILE *out, const struct csink_history_view *view)
 	csink_json_init(&json, out, '{');
 	for (uint32_t c = 0; c < view->history->nr_cases; c++) {
 		csink_json_open(&json, view->history->cases[c].name, '{');
-		CSINK_HISTORY_EACH(view, c, i, s)
+		CSINK_HISTORY_EACH(view, c, s)
 		{
 			const struct csink_history_point *last = csink_history_latest(s);
 
@@ -46,7 +46,7 @@ static void write_github(FILE *out, const struct csink_history_view *view)
 
 	csink_json_init(&json, out, '[');
 	for (uint32_t c = 0; c < h->nr_cases; c++) {
-		CSINK_HISTORY_EACH(view, c, i, s)
+		CSINK_HISTORY_EACH(view, c, s)
 		{
 			const struct csink_history_point *last = csink_history_latest(s);
 
@@ -85,7 +85,7 @@ static void write_perfherder(FILE *out, const struct csink_history_view *view)
 		csink_json_text(&json, "name", h->cases[c].name);
 		csink_json_bool(&json, "lowerIsBetter", true);
 		csink_json_open(&json, "subtests", '[');
-		CSINK_HISTORY_EACH(view, c, i, s)
+		CSINK_HISTORY_EACH(view, c, s)
 		{
 			csink_json_open(&json, NULL, '{');
 			csink_json_text(&json, "name", s->name);
@@ -116,30 +116,16 @@ static void put_real(FILE *out, double value, char behind)
 	putc(behind, out);
 }
 
-/* Whether a change point's first line of this series is that of the point. */
-static bool is_changed(const struct csink_history_view *view, uint32_t series, uint32_t point)
-{
-	for (uint32_t i = 0; i < view->changes->nr; i++) {
-		const struct csink_history_change *change = &view->changes->all[i];
-
-		for (uint32_t k = 0; k < change->nr_shifts; k++) {
-			if (change->shifts[k].series == series && change->shifts[k].first == point)
-				return true;
-		}
-	}
-	return false;
-}
-
 static void write_csv(FILE *out, const struct csink_history_view *view)
 {
 	const struct csink_history *h = view->history;
 
 	fputs("commit,committed,time,anchor,cpu,case,kind,name,ratio,low,high,value,unit,change\n", out);
 	for (uint32_t c = 0; c < h->nr_cases; c++) {
-		CSINK_HISTORY_EACH(view, c, i, s)
+		CSINK_HISTORY_EACH(view, c, s)
 		{
-			for (uint32_t k = 0; k < s->nr_points; k++) {
-				const struct csink_history_point *point = &s->points[k];
+			for (uint32_t i = 0; i < s->nr_points; i++) {
+				const struct csink_history_point *point = &s->points[i];
 				const struct csink_history_line *line = &h->lines[point->line];
 
 				put_text(out, line->commit);
@@ -155,7 +141,7 @@ static void write_csv(FILE *out, const struct csink_history_view *view)
 				put_real(out, point->high, ',');
 				put_real(out, point->last, ',');
 				put_text(out, s->is_function ? "share" : s->unit);
-				fputs(is_changed(view, i, k) ? "1\n" : "0\n", out);
+				fputs(point->is_changed ? "1\n" : "0\n", out);
 			}
 		}
 	}

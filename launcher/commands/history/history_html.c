@@ -74,7 +74,7 @@ static void put_cases(FILE *out, const struct csink_history_view *view, uint32_t
 		for (uint32_t at = view->first[c]; at < view->first[c + 1]; at++) {
 			uint32_t i = view->order[at];
 
-			if (!view->is_shown[i] && !csink_history_nr_changes(view->changes, i))
+			if (!view->is_shown[i] && !h->series[i].nr_changes)
 				continue;
 			fputs(nr ? ",\n" : "\n", out);
 			put_series(out, &h->series[i]);

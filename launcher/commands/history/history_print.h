@@ -21,11 +21,11 @@ struct csink_history_view {
 int csink_history_view_init(struct csink_history_view *view);
 void csink_history_view_free(struct csink_history_view *view);
 
-/* For each series of a case that is shown, in order: s, and its index. */
-#define CSINK_HISTORY_EACH(view, of_case, index, s)                                                                    \
+/* For each series s of a case that is shown, in order. */
+#define CSINK_HISTORY_EACH(view, of_case, s)                                                                           \
 	for (uint32_t at_ = (view)->first[of_case]; at_ < (view)->first[(of_case) + 1]; at_++)                         \
-		for (uint32_t index = (view)->order[at_], once_ = (view)->is_shown[index]; once_; once_ = 0)           \
-			for (const struct csink_history_series *s = &(view)->history->series[index]; s; s = NULL)
+		for (const struct csink_history_series *s = &(view)->history->series[(view)->order[at_]];              \
+		     s && (view)->is_shown[(view)->order[at_]]; s = NULL)
 
 /** A commit for people: 12 characters of an id, else as it was named. buf has room for 80. Returns buf. */
 const char *csink_history_commit(const struct csink_history_line *line, char *buf);

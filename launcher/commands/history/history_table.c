@@ -149,8 +149,7 @@ bool csink_history_confirm(const struct csink_history *h, const struct csink_his
 
 /* ---- the table ---- */
 
-static void print_row(FILE *out, const struct csink_history_view *view, uint32_t index,
-		      const struct csink_history_series *s)
+static void print_row(FILE *out, const struct csink_history_view *view, const struct csink_history_series *s)
 {
 	const struct csink_history_point *last = csink_history_latest(s);
 	char name[1024], ratio[32], low[32], high[32], trend[32], interval[80] = "";
@@ -161,7 +160,7 @@ static void print_row(FILE *out, const struct csink_history_view *view, uint32_t
 			 format_percent(last->high, high));
 	csink_text_print(out, "  %-*s %9s  %-20s %9s %8u %8u\n", NAME_COLUMNS, name, format_percent(last->ratio, ratio),
 			 interval, format_percent(csink_history_trend(view->history, s), trend), s->nr_points,
-			 csink_history_nr_changes(view->changes, index));
+			 s->nr_changes);
 }
 
 static void print_case(FILE *out, const struct csink_history_view *view, uint32_t of_case)
@@ -174,8 +173,8 @@ static void print_case(FILE *out, const struct csink_history_view *view, uint32_
 			 last->anchor);
 	csink_text_print(out, "  %-*s %9s  %-20s %9s %8s %8s\n", NAME_COLUMNS, "", "latest", "95 % CI", "trend",
 			 "lines", "changes");
-	CSINK_HISTORY_EACH(view, of_case, i, s)
-	print_row(out, view, i, s);
+	CSINK_HISTORY_EACH(view, of_case, s)
+	print_row(out, view, s);
 }
 
 /* ---- change points ---- */
