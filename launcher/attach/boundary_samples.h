@@ -4,7 +4,7 @@
  * that cannot be injected itself it is the launcher. Samples are walked and added up as those of attach are, and saved
  * as recordings into the run directory. Used by the launcher's one thread.
  *
- * Order: begin, (self), drain as often as the fd asks for it, finish, free. After a begin that failed only free.
+ * Order: begin, (self), drain as often as the fd asks for it, stop, finish, free. After a begin that failed only free.
  */
 #ifndef CSINK_BOUNDARY_SAMPLES_H
 #define CSINK_BOUNDARY_SAMPLES_H

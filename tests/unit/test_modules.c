@@ -3,6 +3,7 @@
  * counted by an object without headers, which each of them asks the loader about.
  */
 #include <dlfcn.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #include "preload/agent/unwind/cfi_row.h"
@@ -67,11 +68,20 @@ static void test_missed(void)
 /* Not even the loader reads the page again. */
 static void test_protected(void)
 {
+	void *own = (void *)(getauxval(AT_PHDR) & ~4095UL);
+	struct csink_module module;
+
 	mprotect((void *)wiped->l_addr, 4096, PROT_NONE);
 	is_num(csink_row_kind(csink_row_compile(its, true)), CSINK_ROW_NO_CFI,
 	       "code of an object whose headers cannot be read has no table");
 	is_num(csink_modules_refresh_last(&setup_rec, &setup_writer, 3), 0,
 	       "a refresh at the end does not read headers that cannot be read");
+	mprotect(own, 4096, PROT_NONE);
+	csink_modules_init(&setup_rec, &setup_writer);
+	mprotect(own, 4096, PROT_READ);
+	ok(!csink_modules_find((uintptr_t)test_protected, &module) &&
+		   csink_modules_find((uintptr_t)find_object, &module),
+	   "a forked child of a program whose headers cannot be read has the other objects");
 }
 
 int main(void)

@@ -288,7 +288,8 @@ int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, v
 	int err = 0;
 
 	self = getpid();
-	is_quiet = quiet;
+	/* The program's headers are read, and the name of the loader, which lies beside them. */
+	is_quiet = quiet && !csink_unreadable(getauxval(AT_PHDR), 1);
 	for (int i = 0; at && !err && i < MAX_NAMESPACES; i++) {
 		struct debug_extended copy;
 
