@@ -82,9 +82,10 @@ is $? 4 "--cases that match nothing: status 4"
 gate --suite --vs "$BENCH 0 old" -- echo
 is $? 1 "a command that is no harness: status 1"
 like "$(cat err)" 'echo answers like no harness that is known' "the reason is reported"
-gate --suite --vs ./no_such_bench -- ./no_such_bench
+gate --suite --github --vs ./no_such_bench -- ./no_such_bench
 is $? 1 "a command that is not there: status 1"
-like "$(cat err)" './no_such_bench cannot be executed: No such file' "the reason is reported"
+like "$(cat err)" '^countersink: \./no_such_bench cannot be executed: No such file' "the reason is reported"
+like "$(cat err)" '^::error title=countersink gate::\./no_such_bench cannot be executed: No such file' "an annotation has the reason, too"
 
 # ---- lines, and another directory
 mkdir old new

@@ -133,11 +133,13 @@ static bool write_file(const char *path, unsigned int how, void (*print)(FILE *,
 	return csink_gate_write(path, how, print_result, &p);
 }
 
-/* Annotations for GitHub's page of a change, one a case that fails. */
+/* Annotations for GitHub's page of a change: one a case that fails, or the reason why there is no verdict. */
 static void annotate(const struct csink_suite_result *r)
 {
 	char line[4096];
 
+	if (r->error)
+		csink_text_print_as(stderr, CSINK_TEXT_GITHUB, "::error title=countersink gate::%s\n", r->error);
 	for (uint32_t i = 0; !r->error && i < r->suite->nr; i++) {
 		const struct csink_suite_case *c = &r->suite->cases[i];
 
