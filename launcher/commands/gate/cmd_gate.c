@@ -117,21 +117,20 @@ static bool write_verdict(struct gate *gate, bool written)
 /* After the verdict, which no history changes. */
 static bool append_history(struct gate *gate)
 {
-	char *const *command = csink_gate_history_command(gate->set.argv);
-	char name[MAX_LINE], headline[1024], kept[1100];
-	struct csink_gate_case one = {csink_gate_command_print(command, name, sizeof(name)), command, &gate->result};
-	bool fresh;
+	char headline[1024], kept[1100];
 	int err;
 
 	if (!*gate->history.path || gate->result.error)
 		return true;
-	err = csink_gate_history_append(&gate->history, &one, 1, &fresh);
+	err = csink_gate_history_append(&gate->history, gate->set.argv, &gate->result);
+	if (err == -ENODATA) {
+		csink_say("%s: no line was appended, since no runs were made", gate->history.path);
+		return true;
+	}
 	if (err) {
 		csink_gate_headline(&gate->result, headline, sizeof(headline));
 		snprintf(kept, sizeof(kept), "no line was appended; the verdict: %s", headline);
 		csink_say_unwritten(gate->history.path, -err, kept);
-	} else if (!fresh) {
-		csink_say("%s: no line was appended, since no runs were made", gate->history.path);
 	}
 	return !err;
 }

@@ -21,8 +21,10 @@
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/gate/fingerprint.h"
+#include "launcher/gate/gate_command.h"
 
 #define MAX_FUNCTIONS 64 /* of a case, those with the largest shares */
+#define MAX_NAME 2000    /* bytes of a case's name, the command in a line */
 
 static void put_text(FILE *out, const char *before, const char *text)
 {
@@ -143,25 +145,28 @@ static void put_functions(FILE *out, const struct csink_gate_result *r)
 
 static bool has_figures(const struct csink_gate_result *r)
 {
-	for (uint32_t i = 0; !r->error && i < r->verdicts->nr_metric_rows; i++) {
+	for (uint32_t i = 0; i < r->verdicts->nr_metric_rows; i++) {
 		if (has_ratio(&r->verdicts->rows[i]))
 			return true;
 	}
 	return false;
 }
 
-static void put_case(FILE *out, const struct csink_gate_case *one)
+static void put_case(FILE *out, char *const *argv, const struct csink_gate_result *r)
 {
-	const struct csink_gate_result *r = one->result;
+	bool elsewhere = argv[0] && argv[1] && argv[2] && argv[3] && !strcmp(csink_base_name(argv[0]), "env") &&
+			 !strcmp(argv[1], "-C");
+	char *const *command = elsewhere ? argv + 3 : argv;
+	char name[MAX_NAME];
 
-	put_text(out, "", one->name);
+	csink_json_quote(out, csink_gate_command_print(command, name, sizeof(name)), false);
 	putc(':', out);
 	put_figures(out, r);
 	put_functions(out, r);
 	fprintf(out, ",\"pairs\":%u", r->verdicts->runs[CSINK_GATE_NEW]);
 	put_text(out, ",\"event\":", r->event);
-	for (char *const *word = one->command; *word; word++) {
-		fputs(word == one->command ? ",\"command\":[" : ",", out);
+	for (char *const *word = command; *word; word++) {
+		fputs(word == command ? ",\"command\":[" : ",", out);
 		csink_json_quote(out, *word, false); /* an empty word, too */
 	}
 	fputs("]}", out);
@@ -169,24 +174,17 @@ static void put_case(FILE *out, const struct csink_gate_case *one)
 
 /* ---- the line ---- */
 
-static void put_line(FILE *out, const struct csink_gate_history *history, const struct csink_gate_case *cases,
-		     uint32_t nr_cases)
+static void put_line(FILE *out, const struct csink_gate_history *history, char *const *argv,
+		     const struct csink_gate_result *r)
 {
-	const char *before = ",\"cases\":{";
-
 	put_text(out, "{\"v\":1,\"commit\":", history->commit.id);
 	put_text(out, ",\"parent\":", history->commit.parent);
 	put_time(out, ",\"committed\":", (time_t)history->commit.committed_s);
 	put_time(out, ",\"time\":", time(NULL));
 	put_text(out, ",\"anchor\":", history->anchor);
 	put_machine(out);
-	for (uint32_t i = 0; i < nr_cases; i++) {
-		if (!has_figures(cases[i].result))
-			continue;
-		fputs(before, out);
-		put_case(out, &cases[i]);
-		before = ",";
-	}
+	fputs(",\"cases\":{", out);
+	put_case(out, argv, r);
 	fputs("}}\n", out);
 }
 
@@ -215,8 +213,8 @@ static int write_whole(int fd, const char *line, size_t bytes)
 	return err;
 }
 
-int csink_gate_history_append(const struct csink_gate_history *history, const struct csink_gate_case *cases,
-			      uint32_t nr_cases, bool *fresh)
+int csink_gate_history_append(const struct csink_gate_history *history, char *const *argv,
+			      const struct csink_gate_result *r)
 {
 	CSINK_AUTO_FREE char *line = NULL;
 	struct csink_outfile file;
@@ -224,27 +222,16 @@ int csink_gate_history_append(const struct csink_gate_history *history, const st
 	FILE *out;
 	int err;
 
-	*fresh = false;
-	for (uint32_t i = 0; i < nr_cases; i++)
-		*fresh |= has_figures(cases[i].result);
-	if (!*fresh)
-		return 0;
+	if (!has_figures(r))
+		return -ENODATA;
 	out = open_memstream(&line, &bytes);
 	if (!out)
 		return -ENOMEM;
 	if (is_open_ended(history->path))
 		putc('\n', out);
-	put_line(out, history, cases, nr_cases);
+	put_line(out, history, argv, r);
 	if (fclose(out))
 		return -ENOMEM;
 	err = csink_outfile_open(&file, history->path, CSINK_OUTFILE_APPEND);
 	return err ?: csink_outfile_close(&file, write_whole(file.fd, line, bytes));
-}
-
-char *const *csink_gate_history_command(char *const *argv)
-{
-	bool elsewhere = argv[0] && argv[1] && argv[2] && argv[3] && !strcmp(csink_base_name(argv[0]), "env") &&
-			 !strcmp(argv[1], "-C");
-
-	return elsewhere ? argv + 3 : argv;
 }

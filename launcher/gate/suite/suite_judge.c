@@ -51,12 +51,7 @@ struct ranked {
 	uint32_t index;
 };
 
-static int compare_ranked(const void *a, const void *b)
-{
-	const struct ranked *left = a, *right = b;
-
-	return CSINK_COMPARE(left->p, right->p) ?: CSINK_COMPARE(left->index, right->index);
-}
+CSINK_COMPARE_BY(compare_ranked, struct ranked, p, index)
 
 int csink_suite_levels(const double *p, uint32_t n, double alpha, double *levels)
 {
