@@ -20,7 +20,7 @@ gate --suite=gbench --list-cases --cases 'Sum|Both' --vs "$BENCH 0 old" -- "$BEN
 is "$(grep '^[A-Z]' out.tap | tr '\n' ';')" 'BM_Both<int, char>/a b[0]{1};BM_Sum/1;BM_Sum/10;' "--cases chooses by a regular expression"
 
 # ---- a function that is slower in two cases, and the cases that err
-gate --suite --seed 5 --threshold 10% --screen 6 --confirm 16 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict \
+gate --suite --seed 5 --threshold 10% --screen 6 --confirm 20 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict \
 	--github --vs "$BENCH 0 old" -- "$BENCH" 60 new
 is $? 3 "a slower function: status 3" || diag "$(cat out.tap err)"
 is "$(sed -n 1p out.tap)" "TAP version 13" "the output is TAP 13"
@@ -47,7 +47,7 @@ gate = json.load(open("out.json"))
 by_name = {case["case"]: case for case in gate["cases"]}
 slow = by_name["BM_Hash"]
 assert gate["status"] == 3 and gate["suite"] == "gbench" and gate["headline"].startswith("2 of 9"), gate
-assert slow["verdict"] == "regressed" and slow["confirmed_pairs"] == 16 and slow["iterations"] > 1, slow
+assert slow["verdict"] == "regressed" and slow["confirmed_pairs"] == 20 and slow["iterations"] > 1, slow
 assert [row for row in slow["rows"] if row.get("function") == "hash_of"][0]["low"] > 1.1, slow
 assert by_name["XM_Crash"]["verdict"] == "error" and "signal 11" in by_name["XM_Crash"]["error"], by_name
 PY
@@ -103,7 +103,7 @@ echo 'a "b" $(c);*' >names
 WORK=$BENCH
 export WORK
 cd new || exit 1
-gate --suite=lines --list "cat $TMP/names" --threshold 10% --screen 0 --confirm 16 --run-time 15ms --vs-dir ../old -- ./work '{case}' '{n}'
+gate --suite=lines --list "cat $TMP/names" --threshold 10% --screen 0 --confirm 20 --run-time 15ms --vs-dir ../old -- ./work '{case}' '{n}'
 is $? 3 "--suite=lines, --vs-dir: status 3" || diag "$(cat out.tap err)"
 like "$(sed -n 2p out.tap)" '^# 1 of 1 case slower: a "b" \$\(c\);\* \(hash_of \+' "a name goes to the command as it is, without a shell"
 cd ..
