@@ -63,7 +63,9 @@ enum csink_event_flags {
 	CSINK_EVENT_OFF_CPU = 1 << 6,    /* ns in which a thread was not on a CPU: sampled by its own switches */
 	CSINK_EVENT_USER_ASKED = 1 << 7, /* USER_ONLY, by the event's own modifier */
 	CSINK_EVENT_BY_PERIOD = 1 << 8,  /* samples from outside weigh a period, in which the kernel takes none */
-	CSINK_EVENT_REFUSED = 1 << 5,    /* asked for, could not be opened: its weights mean nothing; see the NOTE */
+	CSINK_EVENT_BY_CPU = 1 << 9, /* CPU time by samples of CPUs: a share of what the kernel counted of the program's
+					processes without samples */
+	CSINK_EVENT_REFUSED = 1 << 5, /* asked for, could not be opened: its weights mean nothing; see the NOTE */
 };
 
 struct csink_rec_event {

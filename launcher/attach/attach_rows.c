@@ -63,14 +63,15 @@ static uint32_t hash_row(const struct csink_attach_row *row)
 	csink_hash_word(&h, row->leaf);
 	csink_hash_word(&h, (uint64_t)row->image << 32 | row->chain);
 	csink_hash_word(&h, (uint64_t)row->thread << 32 | (uint32_t)(row->epoch << 1 | row->is_injected));
-	csink_hash_word(&h, row->moment);
+	csink_hash_word(&h, (uint64_t)row->is_by_cpu << 32 | row->moment);
 	return (uint32_t)csink_hash_end(&h);
 }
 
 static bool same_row(const struct csink_attach_row *a, const struct csink_attach_row *b)
 {
 	return a->leaf == b->leaf && a->chain == b->chain && a->image == b->image && a->thread == b->thread &&
-	       a->epoch == b->epoch && a->is_injected == b->is_injected && a->moment == b->moment;
+	       a->epoch == b->epoch && a->is_injected == b->is_injected && a->is_by_cpu == b->is_by_cpu &&
+	       a->moment == b->moment;
 }
 
 /* Returns the row's number + 1; 0 without memory. */
@@ -79,6 +80,7 @@ static uint32_t add_row(struct csink_attach_images *images, const struct csink_a
 	uint32_t id = CSINK_APPEND(images->rows, images->nr_rows, images->cap_rows, *like);
 
 	images->at[like->image]->nr_rows += id != 0;
+	images->at[like->image]->nr_own_rows += id && !like->is_by_cpu;
 	return id;
 }
 
@@ -100,21 +102,21 @@ static struct csink_attach_row *row_get(struct csink_attach_images *images, stru
 }
 
 void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
-			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags,
-			     const uint64_t *weights, uint64_t time_ns)
+			     const struct csink_attach_stack *stack, const uint64_t *weights, uint64_t time_ns)
 {
 	struct csink_attach_image *image = images->at[thread->image];
 	struct csink_attach_row like = {.image = thread->image,
 					.thread = thread->thread,
 					.epoch = image->epoch,
 					.is_injected = image->is_injected,
-					.leaf = leaf,
+					.is_by_cpu = stack->is_by_cpu,
+					.leaf = stack->leaf,
 					.first_ns = time_ns};
 	struct csink_attach_row *row;
 
 	if (image->is_injected && image->nr_moments < MAX_MOMENTS)
 		like.moment = ++image->nr_moments;
-	row = row_get(images, like, frames, nr_frames, flags);
+	row = row_get(images, like, stack->frames, stack->nr_frames, stack->flags);
 	image->end_ns = CSINK_MAX(image->end_ns, time_ns);
 	if (!row) {
 		image->losses[CSINK_LOSS_RECORDING_FULL]++;
@@ -126,6 +128,24 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 		row->weights[i] += weights[i];
 		image->threads[thread->thread].totals[i] += weights[i];
 	}
+}
+
+void csink_attach_images_remove(struct csink_attach_images *images,
+				bool (*is_removed)(void *arg, const struct csink_attach_row *row), void *arg)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < images->nr_rows; i++) {
+		const struct csink_attach_row *row = &images->rows[i];
+
+		if (is_removed(arg, row)) {
+			images->at[row->image]->nr_rows--;
+			images->at[row->image]->nr_own_rows -= !row->is_by_cpu;
+		} else {
+			images->rows[kept++] = *row;
+		}
+	}
+	images->nr_rows = kept; /* nothing is added any more */
 }
 
 /* When the library began to sample an image; UINT64_MAX: never, or not known. */
@@ -311,6 +331,8 @@ static void save_head(const struct saving *s, const struct csink_rec_header *hea
 
 	to->nr_events = head->nr_events;
 	memcpy(to->events, head->events, sizeof(to->events));
+	for (uint32_t i = 0; i < to->nr_events && !s->image->nr_own_rows; i++)
+		to->events[i].flags |= to->events[i].flags & CSINK_EVENT_CPU_NS ? CSINK_EVENT_BY_CPU : 0;
 	to->engine = head->engine;
 	to->unwind = head->unwind;
 	memcpy(to->engine_reason, head->engine_reason, sizeof(to->engine_reason));

@@ -228,6 +228,8 @@ static int map(struct csink_boundary *b)
 	b->is_mapped = !b->map_err;
 	b->can_look_again = b->is_mapped && !csink_rings_share(&c->rings);
 	b->follow.outside->samples_outside = b->is_mapped;
+	if (b->is_mapped)
+		csink_cpu_samples_open(&b->follow.cpus, c);
 	if (b->map_err || c->rings.ring_bytes >= RING_BYTES_FOR_COPIES)
 		return b->map_err;
 	/* What was opened for this first one has its copies. */
@@ -452,20 +454,20 @@ static bool is_followed(const struct csink_boundary *b, const struct csink_attac
 	       csink_names_match(follow, csink_base_name(image->cmdline));
 }
 
+static bool is_left_out(void *arg, const struct csink_attach_row *row)
+{
+	const struct csink_boundary *b = arg;
+
+	return b->follow.images.at[row->image]->is_left_out;
+}
+
 static void leave_out_others(struct csink_boundary *b)
 {
 	struct csink_attach_images *images = &b->follow.images;
-	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < images->nr; i++) {
+	for (uint32_t i = 0; i < images->nr; i++)
 		images->at[i]->is_left_out = !is_followed(b, images->at[i]);
-		if (images->at[i]->is_left_out)
-			images->at[i]->nr_rows = 0;
-	}
-	for (uint32_t i = 0; i < images->nr_rows; i++)
-		if (!images->at[images->rows[i].image]->is_left_out)
-			images->rows[kept++] = images->rows[i];
-	images->nr_rows = kept; /* nothing is added any more */
+	csink_attach_images_remove(images, is_left_out, b);
 }
 
 bool csink_boundary_has_samples(const struct csink_boundary *b)
@@ -483,31 +485,81 @@ static bool has_lost_events(const struct csink_boundary *b, const struct csink_a
 	       !b->follow.counters.rings.nr_lost;
 }
 
-/* Which of the processes that the kernel listed inherited such events: what is not covered there was not sampled. */
-static void mark_processes(const struct csink_boundary *b, struct csink_outside *out)
+/* What is known of the processes that the kernel listed; tables have indices + 1. */
+struct listed {
+	const struct csink_attach_images *images;
+	struct csink_outside *out;
+	struct csink_table by_pid;
+};
+
+static struct csink_outside_process *process_of(const struct listed *listed, int32_t pid)
 {
-	const struct csink_attach_images *images = &b->follow.images;
-	struct csink_table by_pid = {0};
 	struct csink_slot *slot;
 
-	for (uint32_t i = 0; i < out->nr_processes && !csink_table_room(&by_pid); i++) {
-		uint32_t hash = csink_hash_number((uint32_t)out->processes[i].pid);
+	if (!listed->by_pid.slots)
+		return NULL;
+	CSINK_TABLE_PROBE(listed->by_pid, csink_hash_number((uint32_t)pid), slot,
+			  listed->out->processes[id - 1].pid == pid);
+	return slot->id ? &listed->out->processes[slot->id - 1] : NULL;
+}
 
-		CSINK_TABLE_PROBE(by_pid, hash, slot, out->processes[id - 1].pid == out->processes[i].pid);
-		csink_table_set(&by_pid, slot, hash, i + 1);
+/* Of processes that had the same PID, the last one is found. */
+static void list_processes(struct listed *listed)
+{
+	struct csink_outside *out = listed->out;
+	struct csink_slot *slot;
+
+	for (uint32_t i = 0; i < out->nr_processes && !csink_table_room(&listed->by_pid); i++) {
+		struct csink_outside_process *process = &out->processes[i], *former = process_of(listed, process->pid);
+		uint32_t hash = csink_hash_number((uint32_t)process->pid);
+
+		process->is_unseen = process->has_cpu && !process->still_running && !former;
+		if (former)
+			former->is_unseen = 0;
+		CSINK_TABLE_PROBE(listed->by_pid, hash, slot, out->processes[id - 1].pid == process->pid);
+		csink_table_set(&listed->by_pid, slot, hash, i + 1);
 	}
-	for (uint32_t i = 0; i < images->nr && by_pid.slots; i++) {
-		CSINK_TABLE_PROBE(by_pid, csink_hash_number((uint32_t)images->at[i]->pid), slot,
-				  out->processes[id - 1].pid == images->at[i]->pid);
-		if (!slot->id)
+}
+
+static bool is_not_unseen(void *arg, const struct csink_attach_row *row)
+{
+	const struct listed *listed = arg;
+	const struct csink_outside_process *process;
+
+	if (!row->is_by_cpu)
+		return false;
+	process = process_of(listed, listed->images->at[row->image]->pid);
+	return !process || !process->is_unseen;
+}
+
+/*
+ * Which of the processes that the kernel listed inherited such events: what is not covered there was not sampled. Where
+ * no sample is their own, those of CPUs count.
+ */
+static void mark_processes(struct csink_boundary *b, struct csink_outside *out)
+{
+	struct csink_attach_images *images = &b->follow.images;
+	struct listed listed = {.images = images, .out = out};
+	struct csink_outside_process *process;
+
+	list_processes(&listed);
+	for (uint32_t i = 0; i < images->nr; i++) {
+		const struct csink_attach_image *image = images->at[i];
+		bool has_lost = has_lost_events(b, image);
+
+		process = process_of(&listed, image->pid);
+		if (!process)
 			continue;
-		/* What the process became last counts. */
-		out->processes[slot->id - 1].is_sampled =
-			!images->at[i]->is_left_out && !has_lost_events(b, images->at[i]);
-		if (has_lost_events(b, images->at[i]) && !out->processes[slot->id - 1].reason)
-			out->processes[slot->id - 1].reason = CSINK_SPAWN_EVENTS_ENDED;
+		process->is_sampled = !image->is_left_out && !has_lost; /* what it became last counts */
+		if (has_lost && !process->reason)
+			process->reason = CSINK_SPAWN_EVENTS_ENDED;
+		if (image->nr_own_rows || image->is_injected || image->is_left_out)
+			process->is_unseen = 0;
 	}
-	csink_table_free(&by_pid);
+	for (uint32_t i = 0; i < out->nr_processes; i++)
+		out->processes[i].is_unseen &= out->processes[i].is_sampled;
+	csink_attach_images_remove(images, is_not_unseen, &listed);
+	csink_table_free(&listed.by_pid);
 }
 
 static void note_failures(const struct csink_boundary *b, struct csink_outside *out)
@@ -524,11 +576,27 @@ static void note_failures(const struct csink_boundary *b, struct csink_outside *
 				   b->nr_elsewhere);
 }
 
+static void note_cpu_samples(const struct csink_boundary *b, struct csink_outside *out)
+{
+	const struct csink_attach_images *images = &b->follow.images;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < images->nr; i++)
+		nr += images->at[i]->nr_rows && !images->at[i]->nr_own_rows;
+	if (nr)
+		csink_outside_note(out,
+				   "processes without a sample of their own, being shorter than a period, are shown by "
+				   "%u of them, which samples of the CPUs (every %.3f ms) have hit: these share their "
+				   "program's CPU time",
+				   nr, (double)b->follow.cpus.period_ns / 1e6);
+}
+
 void csink_boundary_stop(struct csink_boundary *b, struct csink_outside *out)
 {
 	take_requests(b);
 	if (b->is_mapped) {
 		csink_attach_counters_stop(&b->follow.counters);
+		csink_cpu_samples_stop(&b->follow.cpus);
 		csink_attach_follow_drain(&b->follow, true);
 	}
 	note_failures(b, out);
@@ -540,6 +608,8 @@ int csink_boundary_finish(struct csink_boundary *b, const char *directory, const
 {
 	csink_attach_images_settle(&b->follow.images, starts);
 	mark_processes(b, out);
+	note_cpu_samples(b, out);
+	csink_cpu_samples_give_ends(&b->follow.cpus, out);
 	return csink_boundary_has_samples(b) ? csink_attach_follow_save(&b->follow, directory) : 0;
 }
 

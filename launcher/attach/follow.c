@@ -159,19 +159,64 @@ static void weigh(struct csink_attach_follow *f, const struct csink_attach_sampl
 	}
 }
 
+/* The stack of a sample; frames has room for CSINK_MAX_DEPTH. */
+static struct csink_attach_stack stack_of(struct csink_attach_follow *f, struct csink_attach_image *image,
+					  const struct csink_attach_sample *s, uint64_t *frames)
+{
+	struct csink_attach_stack stack = {.frames = frames};
+
+	if (!s->regs)
+		return stack;
+	stack.leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s->regs) : s->regs[0];
+	if (f->counters.stacks == CSINK_ATTACH_COPY)
+		stack.nr_frames = walk_copy(f, image, s, frames, &stack.flags);
+	else if (f->counters.stacks == CSINK_ATTACH_FP)
+		stack.nr_frames = take_callchain(f, s, frames);
+	return stack;
+}
+
+static int time_column(const struct csink_attach_counters *c)
+{
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		if (c->events[i].column >= 0 && c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS)
+			return c->events[i].column;
+	return -1;
+}
+
+/* Of a process that is followed, and has no sample of its own yet; which have none at the end is known then. */
+static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_attach_sample *s, uint64_t time_ns)
+{
+	const struct csink_attach_living *thread = csink_attach_images_known(&f->images, s->pid, s->tid);
+	struct csink_attach_image *image = thread ? f->images.at[thread->image] : NULL;
+	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0};
+	struct csink_attach_stack stack;
+	int column = time_column(&f->counters);
+
+	if (!s->regs)
+		csink_cpu_samples_note_bare(&f->cpus, s->pid, time_ns);
+	if (!s->regs || !image || image->nr_own_rows || image->is_injected || column < 0)
+		return;
+	stack = stack_of(f, image, s, frames);
+	stack.is_by_cpu = true;
+	weights[column] = f->cpus.period_ns;
+	csink_attach_images_add(&f->images, thread, &stack, weights, time_ns);
+}
+
 static void take_sample(struct csink_attach_follow *f, const struct perf_event_header *record, uint64_t time_ns)
 {
 	struct csink_attach_living *thread;
 	struct csink_attach_event *event;
 	const struct csink_attach_counters *c = &f->counters;
-	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0}, leaf = 0;
+	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0};
+	struct csink_attach_stack stack;
 	struct csink_attach_sample s;
-	uint16_t flags = 0;
-	uint32_t nr = 0, source = 0;
+	uint32_t source = 0;
 
 	if (!csink_attach_sample_read(&f->counters, record, &s))
 		return;
 	event = csink_attach_counters_find(&f->counters, s.id, &source);
+	if (!event && csink_cpu_samples_has(&f->cpus, s.id))
+		take_cpu_sample(f, &s, time_ns);
 	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
 	if (!thread)
 		return;
@@ -179,15 +224,9 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	weigh(f, &s, event, c->inherit || c->cgroup_fd >= 0 ? thread->owner : 1, weights);
 	if (!csink_attach_images_is_source(thread, source))
 		return; /* its counts are known, should it become the source */
-	if (s.regs) {
-		leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s.regs) : s.regs[0];
-		if (f->counters.stacks == CSINK_ATTACH_COPY)
-			nr = walk_copy(f, f->images.at[thread->image], &s, frames, &flags);
-		else if (f->counters.stacks == CSINK_ATTACH_FP)
-			nr = take_callchain(f, &s, frames);
-	}
+	stack = stack_of(f, f->images.at[thread->image], &s, frames);
 	f->nr_samples++;
-	csink_attach_images_add(&f->images, thread, leaf, frames, nr, flags, weights, time_ns);
+	csink_attach_images_add(&f->images, thread, &stack, weights, time_ns);
 }
 
 /* ---- other records ---- */
@@ -386,6 +425,7 @@ void csink_attach_follow_free(struct csink_attach_follow *follow)
 	if (!csink_attach_pythons_free(&follow->pythons))
 		return;
 	csink_attach_images_free(&follow->images);
+	csink_cpu_samples_free(&follow->cpus);
 	csink_attach_counters_free(&follow->counters);
 	free(follow->last);
 	csink_table_free(&follow->last_index);

@@ -6,12 +6,14 @@
 #define CSINK_FOLLOW_H
 
 #include "launcher/attach/attach_counters.h"
+#include "launcher/attach/cpu_samples.h"
 #include "launcher/attach/images.h"
 #include "launcher/attach/pythons.h"
 #include "launcher/attach/walk_libunwind.h"
 
 struct csink_attach_follow {
 	struct csink_attach_counters counters;
+	struct csink_cpu_samples cpus; /* in a run */
 	struct csink_attach_images images;
 	struct csink_attach_pythons pythons;
 	uint32_t max_depth;

@@ -164,6 +164,20 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 	return living;
 }
 
+const struct csink_attach_living *csink_attach_images_known(struct csink_attach_images *images, int32_t pid,
+							    int32_t tid)
+{
+	const struct csink_slot *slot;
+	const struct csink_attach_living *living;
+
+	if (!images->nr_living)
+		return NULL;
+	CSINK_TABLE_PROBE(images->living_index, csink_hash_number((uint32_t)tid), slot,
+			  images->living[id - 1].tid == tid);
+	living = slot->id ? &images->living[slot->id - 1] : NULL;
+	return living && living->image != NO_IMAGE && images->at[living->image]->pid == pid ? living : NULL;
+}
+
 static bool copy_mappings(struct csink_attach_images *images, struct csink_attach_image *to,
 			  const struct csink_attach_image *from)
 {

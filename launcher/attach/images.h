@@ -42,14 +42,15 @@ struct csink_attach_image {
 	uint32_t nr_mappings, cap_mappings, last_mapping;
 	struct csink_attach_thread *threads;
 	uint32_t nr_threads, cap_threads, nr_living;
-	uint64_t nr_rows;
-	uint32_t nr_moments; /* samples with a row of their own: see csink_attach_images_settle() */
+	uint64_t nr_rows, nr_own_rows; /* nr_own_rows: of them, those of samples of its own events */
+	uint32_t nr_moments;           /* samples with a row of their own: see csink_attach_images_settle() */
 	uint64_t losses[CSINK_NR_LOSSES];
 };
 
 /* Samples of one thread with one stack. */
 struct csink_attach_row {
 	uint32_t image, thread, chain, epoch;
+	bool is_by_cpu;   /* samples of a CPU: they count where the process has none of its own */
 	bool is_injected; /* the image was injected then: the library may have recorded these samples, too */
 	uint32_t moment;  /* 0: any number of samples; else the row is one sample, and this its number */
 	uint64_t leaf, first_ns, nr_samples;
@@ -116,6 +117,10 @@ static inline bool csink_attach_images_is_source(struct csink_attach_living *thr
 	return thread->source == source;
 }
 
+/** The owner of a TID, if it is known. Else NULL. */
+const struct csink_attach_living *csink_attach_images_known(struct csink_attach_images *images, int32_t pid,
+							    int32_t tid);
+
 /** The record of the fork or exec that began the process's latest image is of that source's events. 0 is fine. */
 void csink_attach_images_note_source(struct csink_attach_images *images, int32_t pid, uint32_t source);
 
@@ -138,10 +143,21 @@ void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, ui
 /** What is mapped at an address now, or NULL. */
 const struct csink_attach_mapping *csink_attach_image_find(struct csink_attach_image *image, uint64_t pc);
 
+struct csink_attach_stack {
+	uint64_t leaf;
+	const uint64_t *frames;
+	uint32_t nr_frames;
+	uint16_t flags; /* enum csink_chain_flags */
+	bool is_by_cpu; /* as in csink_attach_row */
+};
+
 /** Add a sample of that stack. weights: CSINK_MAX_EVENTS, by column; 0 where the sample has none. */
 void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
-			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags,
-			     const uint64_t *weights, uint64_t time_ns);
+			     const struct csink_attach_stack *stack, const uint64_t *weights, uint64_t time_ns);
+
+/** Remove rows. @is_removed  is asked once for each. */
+void csink_attach_images_remove(struct csink_attach_images *images,
+				bool (*is_removed)(void *arg, const struct csink_attach_row *row), void *arg);
 
 /* When the library began to sample a program, in the order of PIDs and times. */
 struct csink_attach_starts {

@@ -210,6 +210,8 @@ static void free_collector(struct collector *c)
 	csink_table_free(&c->pseudo_table);
 	csink_scripts_free(&c->scripts);
 	free(c->pseudo);
+	free(c->unseen);
+	free(c->is_shared);
 	free(c->tallies);
 	csink_table_free(&c->spawned_table);
 	free(c->spawned);

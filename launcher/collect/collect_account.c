@@ -87,7 +87,7 @@ static void place_outside(struct collector *c, struct image *image)
 	const struct image *former = image->former ? &c->images[image->former - 1] : NULL;
 
 	image->cpu_start_ns = former ? former->cpu_end_ns : 0;
-	image->cpu_end_ns = image->cpu_start_ns + image->covered_cpu_ns;
+	image->cpu_end_ns = image->cpu_start_ns + (image->is_by_cpu ? 0 : image->covered_cpu_ns);
 }
 
 /* One that was replaced past us, by an exec that we did not see, has rows from after its header was last written. */
@@ -137,7 +137,7 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 
 	*out = all;
 	for (i = 0; all && i < c->nr_images; i++) {
-		if (c->images[i].is_read)
+		if (c->images[i].is_read && !c->images[i].is_by_cpu)
 			all[nr++] = (struct covered){.pid = c->images[i].pid,
 						     .cpu_ns = c->images[i].covered_cpu_ns,
 						     .comm = c->images[i].comm,
@@ -373,6 +373,10 @@ static int64_t account_processes(struct collector *c, int64_t budget, const stru
 		own = own ? own : find_namesake(&a, process);
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
+		if (c->is_shared && c->is_shared[i]) {
+			csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
+			continue;
+		}
 		if (own) {
 			given += goes_on(own, process) ? 0 : give_end(c, own, process, rest, unknown);
 			continue;
@@ -440,6 +444,45 @@ static bool all_are_counted(const struct csink_outside *outside)
 }
 
 /*
+ * A sample of a process after its events had ended can only be in the kernel's do_exit(). Returns what these samples
+ * have: no more than no event has counted.
+ */
+static int64_t give_ends(struct collector *c, int64_t rest)
+{
+	struct csink_profile_function function = {.name = csink_profile_str(c->p, "do_exit")};
+	struct csink_profile_mapping mapping = {.file = csink_profile_str(c->p, "[kernel]"), .has_functions = 1};
+	struct csink_profile_line line = {0};
+	const struct csink_outside *outside = c->outside;
+	double sum = 0, scale;
+	int64_t given = 0;
+	uint32_t stack;
+
+	for (uint32_t i = 0; i < outside->nr_processes; i++)
+		sum += (double)outside->processes[i].ending_ns;
+	if (sum <= 0 || rest <= 0)
+		return 0;
+	scale = CSINK_MIN(1.0, (double)rest / sum);
+	function.system_name = function.name;
+	line.function = csink_profile_function_add(c->p, &function);
+	stack = csink_profile_location_add(c->p, csink_profile_mapping_add(c->p, &mapping), 0, &line, 1);
+	stack = csink_profile_stack_add(c->p, &stack, 1);
+	for (uint32_t i = 0; i < outside->nr_processes; i++) {
+		const struct csink_outside_process *process = &outside->processes[i];
+		int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+		struct csink_profile_label labels[2];
+		uint32_t nr;
+
+		if (!process->ending_ns)
+			continue;
+		nr = csink_collect_process_labels(c, process->pid, process->comm, labels);
+		values[c->cpu_event + 1] = (int64_t)((double)process->ending_ns * scale);
+		given += values[c->cpu_event + 1];
+		csink_profile_sample_add(c->p, stack, csink_profile_labels_add(c->p, labels, nr), values);
+	}
+	return given;
+}
+
+/*
  * The rest belongs to no known process. Where all are counted, it is what the kernel's events do not count of them:
  * freeing their memory, before which their events end (Linux 6.16 on), the switching from one thread to the next, and
  * the fork before the command's exec.
@@ -491,6 +534,8 @@ void csink_collect_account(struct collector *c)
 	total = outside->has_rusage ? csink_add((int64_t)(outside->user_ns + outside->sys_ns), c->unwaited_ns)
 				    : INT64_MAX;
 	given = account_processes(c, total - covered, &(struct names){unknown, sizeof(unknown)});
-	if (outside->has_rusage)
-		account_rest(c, unknown, total - covered - given);
+	if (!outside->has_rusage)
+		return;
+	given += give_ends(c, total - covered - given);
+	account_rest(c, unknown, total - covered - given);
 }

@@ -25,9 +25,11 @@ struct image {
 	bool is_last;      /* no later image of this pid */
 	bool is_read;      /* its samples are in the profile */
 	bool is_outside;   /* sampled from outside, where the others are of the library */
+	bool is_by_cpu;    /* from outside, by samples of CPUs: they have a share of c->unseen */
 	bool has_engine;   /* the library sampled it */
 	bool is_continued; /* what was before is in the run's profile: neither its samples nor its start-up are here */
 	bool becomes_inside; /* from outside: the process has an image of the library later */
+	uint32_t unseen;     /* index + 1 in the collector's; 0: none */
 	double unsampled_ns; /* from outside: CPU time that its samples lack, as far as that is known */
 	int32_t *tids;       /* the threads that it knew */
 	uint32_t nr_tids;
@@ -78,6 +80,14 @@ struct collector {
 		uint32_t function, location;
 	} * pseudo; /* the pseudo-functions so far */
 	uint32_t nr_pseudo, cap_pseudo;
+	/* Of a program's processes without samples of their own: their CPU time, and what samples of CPUs have of it.
+	 */
+	struct unseen {
+		char comm[16];
+		double ns, sampled_ns;
+	} * unseen;
+	uint32_t nr_unseen, cap_unseen;
+	bool *is_shared; /* of c->outside's processes: samples of CPUs have its CPU time; NULL: of none */
 	struct csink_table pseudo_table; /* index + 1 by function */
 	csink_str_t command;             /* of the first recording */
 	uint64_t losses[CSINK_NR_LOSSES];

@@ -101,6 +101,8 @@ static int add_image(struct collector *c, char *path)
 		.is_last = c->is_early && !(header.state == CSINK_REC_EXECED && has_next(path, &header)),
 	};
 	memcpy(c->images[c->nr_images].comm, header.comm, sizeof(header.comm));
+	for (uint32_t i = 0; i < header.nr_events && i < CSINK_MAX_EVENTS; i++)
+		c->images[c->nr_images].is_by_cpu |= (header.events[i].flags & CSINK_EVENT_BY_CPU) != 0;
 	c->nr_images++;
 	add_events(c, &header);
 	return 0;

@@ -62,6 +62,8 @@ static void name_outside(struct collector *c, const struct image *image)
 {
 	const struct spawned *spawned = csink_collect_spawned(c, image->pid);
 
+	if (image->is_by_cpu) /* collect_account.c does */
+		return;
 	if (!spawned || spawned->reason != CSINK_SPAWN_OWN)
 		csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", image->comm);
 }

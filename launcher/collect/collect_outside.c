@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "include/internal/grow.h"
 #include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 
@@ -112,6 +113,103 @@ static void share_process(struct collector *c, const struct csink_collect_part *
 		share(c, parts + first, nr - first, from_ns, cpu_ns);
 }
 
+/* ---- processes without samples of their own ---- */
+
+/*
+ * Such a process is shorter than a period. What a CPU's samples have of it at random is not its CPU time, but over all
+ * processes of a program they are in proportion to it: so together they have what the kernel counted of all of these.
+ */
+struct process_number {
+	int32_t pid;
+	uint32_t number; /* in c->outside's processes */
+};
+
+static struct unseen *unseen_of(struct collector *c, const char *comm)
+{
+	for (uint32_t i = 0; i < c->nr_unseen; i++)
+		if (!strncmp(c->unseen[i].comm, comm, sizeof(c->unseen[i].comm)))
+			return &c->unseen[i];
+	if (CSINK_GROW(c->unseen, c->nr_unseen, c->cap_unseen))
+		return NULL;
+	c->unseen[c->nr_unseen] = (struct unseen){0};
+	memcpy(c->unseen[c->nr_unseen].comm, comm, sizeof(c->unseen[0].comm));
+	return &c->unseen[c->nr_unseen++];
+}
+
+/* What the library's images before it have of its CPU time; UINT64_MAX: the last of them did not exec. */
+static uint64_t recorded_ns(const struct collector *c, const struct csink_collect_part *parts, int32_t pid)
+{
+	uint32_t at = CSINK_LOWER(c->nr_images, i, parts[i].pid < pid);
+	uint64_t ns = 0;
+
+	for (; at < c->nr_images && parts[at].pid == pid; at++) {
+		const struct image *image = &c->images[parts[at].image];
+
+		if (image->is_outside)
+			continue;
+		ns = image->state == CSINK_REC_EXECED ? image->cpu_end_ns : UINT64_MAX;
+	}
+	return ns;
+}
+
+/* Give the images of samples of CPUs their programs. A program is what its process was last: the samples may be of a
+ * fork of another one, before its exec. */
+static int find_unseen(struct collector *c)
+{
+	CSINK_AUTO_FREE struct process_number *numbers = calloc(c->outside->nr_processes + 1UL, sizeof(*numbers));
+	const struct process_number *found;
+	uint32_t nr = 0;
+
+	if (!numbers)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->outside->nr_processes; i++)
+		if (c->outside->processes[i].is_unseen)
+			numbers[nr++] = (struct process_number){c->outside->processes[i].pid, i};
+	qsort(numbers, nr, sizeof(*numbers), csink_compare_i32);
+	for (uint32_t i = 0; i < c->nr_images && nr; i++) {
+		struct image *image = &c->images[i];
+		struct unseen *unseen;
+
+		found = image->is_by_cpu ? bsearch(&(struct process_number){.pid = image->pid}, numbers, nr,
+						   sizeof(*numbers), csink_compare_i32)
+					 : NULL;
+		unseen = found ? unseen_of(c, c->outside->processes[found->number].comm) : NULL;
+		if (!unseen)
+			continue;
+		unseen->sampled_ns += (double)sampled_ns(image);
+		image->unseen = (uint32_t)(unseen - c->unseen) + 1;
+	}
+	return 0;
+}
+
+static int share_unseen(struct collector *c, const struct csink_collect_part *parts)
+{
+	const struct csink_outside *outside = c->outside;
+	struct unseen *unseen;
+
+	c->is_shared = calloc(outside->nr_processes + 1UL, sizeof(*c->is_shared));
+	if (!c->is_shared || find_unseen(c))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < outside->nr_processes && c->nr_unseen; i++) {
+		const struct csink_outside_process *process = &outside->processes[i];
+		uint64_t from_ns = process->is_unseen ? recorded_ns(c, parts, process->pid) : UINT64_MAX;
+
+		unseen = from_ns < process->cpu_ns ? unseen_of(c, process->comm) : NULL;
+		if (!unseen || unseen->sampled_ns <= 0)
+			continue;
+		unseen->ns += (double)(process->cpu_ns - from_ns);
+		c->is_shared[i] = true;
+	}
+	return 0;
+}
+
+static double unseen_scale(const struct collector *c, const struct image *image)
+{
+	const struct unseen *unseen = image->unseen ? &c->unseen[image->unseen - 1] : NULL;
+
+	return unseen && unseen->sampled_ns > 0 ? unseen->ns / unseen->sampled_ns : 0;
+}
+
 int csink_collect_outside_prepare(struct collector *c)
 {
 	CSINK_AUTO_FREE struct csink_collect_part *parts = csink_collect_parts(c);
@@ -133,7 +231,7 @@ int csink_collect_outside_prepare(struct collector *c)
 		if (found && found->cpu_ns)
 			share_process(c, parts + i, end - i, found->cpu_ns);
 	}
-	return 0;
+	return share_unseen(c, parts);
 }
 
 int csink_collect_time_event(const struct collector *c, const struct csink_recorded *rec)
@@ -193,8 +291,14 @@ int csink_collect_outside_scales(const struct collector *c, const struct image *
 {
 	int event = csink_collect_time_event(c, rec);
 	double sum = 0, nr_samples = 0, missing = 0, given = image->unsampled_ns, factor;
-	CSINK_AUTO_FREE struct used *used = event < 0 ? NULL : list_used(rec, event);
+	CSINK_AUTO_FREE struct used *used = event < 0 || image->is_by_cpu ? NULL : list_used(rec, event);
 
+	if (image->is_by_cpu) {
+		factor = unseen_scale(c, image);
+		for (uint32_t i = 0; i < rec->nr_threads; i++)
+			scales[i] = factor;
+		return 0;
+	}
 	if (!used)
 		return event < 0 ? 0 : -ENOMEM;
 	for (uint32_t i = 0; i < rec->nr_threads; i++) {

@@ -250,6 +250,7 @@ int csink_process_table_finish(struct csink_process_table *table, struct csink_p
 		process->info.is_unwaited |= process->info.still_running;
 		if (process->parent) /* parents come first */
 			process->info.is_unwaited |= table->processes[process->parent - 1].info.is_unwaited;
+		process->info.end_ns = process->nr_live ? 0 : process->exit_ns;
 		result->processes[i] = process->info;
 		result->nr_running += process->info.still_running;
 	}

@@ -696,6 +696,74 @@ static void test_outside(void)
 }
 
 /*
+ * Samples of CPUs, of processes that have none of their own: each program's share the CPU time of all such processes of
+ * it, less what the library recorded before their exec. Samples after the end of a process's events weigh at most what
+ * no event counted.
+ */
+static void test_unseen(void)
+{
+	struct csink_outside_process processes[] = {
+		{.pid = 211, .comm = "brief", .cpu_ns = 1 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
+		{.pid = 212, .comm = "brief", .cpu_ns = 2 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
+		{.pid = 213, .comm = "brief", .cpu_ns = 9 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
+		{.pid = 214, .comm = "single", .cpu_ns = 4 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
+		{.pid = 215, .comm = "long", .cpu_ns = 20 * MS, .has_cpu = 1, .is_sampled = 1, .ending_ns = 5 * MS},
+		{.pid = 216, .comm = "large", .cpu_ns = 0, .has_cpu = 1, .ending_ns = 15 * MS},
+	};
+	struct csink_outside outside = {.user_ns = 40 * MS, .has_rusage = 1, .processes = processes, .nr_processes = 6};
+	uint64_t weight = 5 * MS, all = 20 * MS, before = 7 * MS;
+	struct csink_profile *p;
+	struct record r;
+
+	new_directory();
+	for (int32_t pid = 211; pid < 213; pid++) { /* the first has one sample, the second two */
+		uint64_t sum = weight * (uint64_t)(pid - 210);
+
+		r = outside_record(pid, 1000, sum);
+		strcpy(r.header->comm, "still"); /* it was a fork of another program when it was hit */
+		r.header->events[0].flags |= CSINK_EVENT_BY_CPU;
+		record_row(&r, record_thread(&r, pid, "still"), NULL, pid == 211 ? 0x401008 : 0x401010,
+			   (uint64_t)(pid - 210), &sum);
+		record_write(&r, directory, pid == 211 ? "211.0.rec" : "212.0.rec");
+		free(r.bytes);
+	}
+	r = record_new(8); /* what became the third */
+	r.header->pid = 213;
+	r.header->state = CSINK_REC_EXECED;
+	r.header->cpu_end_ns = before;
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	record_row(&r, record_thread(&r, 213, "prog"), NULL, 0x401020, 7, &before);
+	record_write(&r, directory, "213.0.rec");
+	free(r.bytes);
+	r = outside_record(215, 1000, all);
+	record_row(&r, record_thread(&r, 215, "long"), NULL, 0x401008, 20, &all);
+	record_write(&r, directory, "215.0.rec");
+	free(r.bytes);
+	p = collect(&outside);
+
+	is_num(sum(p, "task-clock", NULL, NULL), 40 * MS, "samples of CPUs: all time is there, once");
+	is_num(sum(p, "task-clock", "pid", "211") * 2 / 1000, sum(p, "task-clock", "pid", "212") / 1000,
+	       "samples of CPUs: their shares are those of their numbers");
+	is_num((sum(p, "task-clock", "pid", "211") + sum(p, "task-clock", "pid", "212") + 500) / 1000, 5000,
+	       "samples of CPUs: together they have what processes of their program used since their exec");
+	is_num(sum(p, "task-clock", "pid", "213"), 7 * MS, "samples of CPUs: what the library recorded stays");
+	is_num(self(p, "task-clock", "[not sampled: single]"), 4 * MS,
+	       "samples of CPUs: a program that none has hit is [not sampled]");
+	is_num(sum(p, "task-clock", "pid", "215") - 20 * MS, 1 * MS, "ends: of what no event counted, in proportion");
+	is_num(sum(p, "task-clock", "pid", "216"), 3 * MS, "ends: likewise, of a process with no other sample");
+	is_num(self(p, "task-clock", "do_exit"), 4 * MS, "ends: they have the name of the kernel's function");
+	is_num(self(p, "task-clock", "[kernel: exits and switches]"), 0, "ends: no more than there is");
+	csink_profile_free(p);
+	processes[4].ending_ns = 1 * MS;
+	processes[5].ending_ns = 0;
+	p = collect(&outside);
+	is_num(self(p, "task-clock", "do_exit"), 1 * MS, "ends: what was sampled, where that is less");
+	is_num(self(p, "task-clock", "[kernel: exits and switches]"), 3 * MS, "ends: the rest has its row");
+	csink_profile_free(p);
+	end_directory();
+}
+
+/*
  * The kernel counted each thread. From outside: one of two threads was sampled; samples of a process together weigh
  * more than it used. By the library: threads whose end it did not see, while the process's clock went on.
  */
@@ -790,6 +858,7 @@ int main(void)
 	test_languages();
 	test_long_tables();
 	test_outside();
+	test_unseen();
 	test_threads();
 	test_outside_left();
 	test_tree();

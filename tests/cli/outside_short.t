@@ -1,0 +1,53 @@
+#!/bin/bash
+# Programs that are shorter than a sample's period, sampled from outside: where CPUs may be sampled they have functions, and
+# the ends of processes are theirs. Expected are tens of samples of each: none at all means that they are not taken.
+. "$(dirname "$0")/lib.sh"
+
+countersink stat -x -o stat.csv -e task-clock -- true
+grep -q '^task-clock,nanoseconds,counted' stat.csv ||
+	skip_all "perf_event_open is refused here"
+
+cp "$TARGETS/static_spin" brief
+cp "$TARGETS/static_chain" static
+chmod 777 .
+cat >many <<'S'
+i=0
+while [ $i -lt 1000 ]; do ./brief 0; i=$((i + 1)); done
+S
+
+# shown PROFILE: what of its CPU time the rows do not have, in thousandths; then "row" for each of the rows that are expected.
+shown() {
+	countersink report -j -a --no-pager "$1" | python3 -c '
+import json, sys
+report = json.load(sys.stdin)
+facts = dict(reversed([fact.split(": ", 1) for fact in report["facts"]]))
+rows = report["rows"]
+usage = int(facts["user_ns"]) + int(facts["sys_ns"])
+print(abs(sum(row["self"] for row in rows) - usage) * 1000 // usage)
+print(any(row["module"] == "brief" and not row["pseudo"] for row in rows) and "functions")
+print(any(row["name"] == "[not sampled: brief]" for row in rows) and "bracket")
+print(any(row["name"] == "do_exit" and row["module"] == "[kernel]" for row in rows) and "ends")' | paste -sd' '
+}
+
+if [ "$(id -u)" = 0 ]; then
+	countersink -o c.pb.gz -- sh many 2>err
+	is "$(shown c.pb.gz)" "0 functions False ends" "root: their functions, the ends of processes, and all of the CPU time"
+	like "$(cat err)" 'note .*processes without a sample of their own.* are shown by [0-9]+ of them' \
+		"root: the report gives the reason"
+	like "$(cat err)" 'outside .*: brief \([0-9]+ times\)' "root: the line outside has all of them"
+	countersink -o c.pb.gz -- sh -c 'i=0; while [ $i -lt 100 ]; do "$0" 0; i=$((i + 1)); done' "$TARGETS/burn" >out 2>err
+	unlike "$(cat err)" 'do_exit|samples of the CPUs' "root, a tree that is injected: CPUs are not sampled"
+	countersink -o c.pb.gz -- ./static 0.3 2>err
+	unlike "$(cat err)" 'processes without a sample' "root: a program with samples of its own is shown by these"
+else
+	skip "CPUs are sampled" "only root may"
+fi
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 1 ]; then
+	unprivileged countersink -o c.pb.gz -- sh many 2>err
+	like "$(shown c.pb.gz)" '^0 .* bracket False$' "others than root: they are named, with all of the CPU time"
+	unlike "$(cat err)" 'processes without a sample' "others than root: no samples of CPUs are reported"
+else
+	skip "CPUs may not be sampled" "perf_event_paranoid lets every user"
+fi
+
+done_testing
