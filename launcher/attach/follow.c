@@ -159,6 +159,11 @@ static void weigh(struct csink_attach_follow *f, const struct csink_attach_sampl
 	}
 }
 
+static uint64_t leaf_of(const struct csink_attach_follow *f, const struct csink_attach_sample *s)
+{
+	return f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s->regs) : s->regs[0];
+}
+
 /* The stack of a sample; frames has room for CSINK_MAX_DEPTH. */
 static struct csink_attach_stack stack_of(struct csink_attach_follow *f, struct csink_attach_image *image,
 					  const struct csink_attach_sample *s, uint64_t *frames)
@@ -167,7 +172,7 @@ static struct csink_attach_stack stack_of(struct csink_attach_follow *f, struct 
 
 	if (!s->regs)
 		return stack;
-	stack.leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s->regs) : s->regs[0];
+	stack.leaf = leaf_of(f, s);
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
 		stack.nr_frames = walk_copy(f, image, s, frames, &stack.flags);
 	else if (f->counters.stacks == CSINK_ATTACH_FP)
@@ -183,6 +188,13 @@ static int time_column(const struct csink_attach_counters *c)
 	return -1;
 }
 
+/* Between an exec and the program's first instruction, the registers are those of the program that called execve(2). */
+static bool is_in_exec(struct csink_attach_image *image, const struct csink_attach_sample *s, uint64_t leaf)
+{
+	image->has_run |= !s->in_kernel || csink_attach_image_find(image, leaf);
+	return image->is_exec && !image->has_run;
+}
+
 /* Of a process that is followed, and has no sample of its own yet; which have none at the end is known then. */
 static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_attach_sample *s, uint64_t time_ns)
 {
@@ -196,7 +208,10 @@ static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_at
 		csink_cpu_samples_note_bare(&f->cpus, s->pid, time_ns);
 	if (!s->regs || !image || image->nr_own_rows || image->is_injected || column < 0)
 		return;
-	stack = stack_of(f, image, s, frames);
+	if (is_in_exec(image, s, leaf_of(f, s)))
+		stack = (struct csink_attach_stack){.frames = frames};
+	else
+		stack = stack_of(f, image, s, frames);
 	stack.is_by_cpu = true;
 	weights[column] = f->cpus.period_ns;
 	csink_attach_images_add(&f->images, thread, &stack, weights, time_ns);

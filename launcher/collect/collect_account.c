@@ -16,10 +16,12 @@
 /* More than any process can have used: a damaged header. */
 #define INSANE_NS (1LL << 60)
 
-/* Returns the number + 1 of a new pseudo-function; 0 without memory. */
-static uint32_t add_pseudo(struct collector *c, const struct csink_profile_line *line)
+/* Returns the number + 1 of a new function, which is no object's. @mapping  NULL: none; 0 without memory. */
+static uint32_t add_function(struct collector *c, const struct csink_profile_mapping *mapping,
+			     const struct csink_profile_line *line)
 {
-	uint32_t location = csink_profile_location_add(c->p, 0, 0, line, 1);
+	uint32_t location =
+		csink_profile_location_add(c->p, mapping ? csink_profile_mapping_add(c->p, mapping) : 0, 0, line, 1);
 
 	if (CSINK_GROW(c->pseudo, c->nr_pseudo, c->cap_pseudo))
 		return 0;
@@ -39,7 +41,7 @@ void csink_collect_pseudo(struct collector *c, const char *word, const char *fra
 	function.system_name = function.name;
 	line.function = csink_profile_function_add(c->p, &function);
 	location = CSINK_TABLE_INTERN(c->pseudo_table, csink_hash_number(line.function),
-				      c->pseudo[id - 1].function == line.function, add_pseudo(c, &line));
+				      c->pseudo[id - 1].function == line.function, add_function(c, NULL, &line));
 	if (!location)
 		return;
 	location = c->pseudo[location - 1].location;
@@ -443,15 +445,28 @@ static bool all_are_counted(const struct csink_outside *outside)
 	return true;
 }
 
+uint32_t csink_collect_kernel_stack(struct collector *c, const char *name)
+{
+	struct csink_profile_function function = {.name = csink_profile_str(c->p, name)};
+	struct csink_profile_mapping mapping = {.file = csink_profile_str(c->p, "[kernel]"), .has_functions = 1};
+	struct csink_profile_line line = {0};
+	uint32_t location;
+
+	function.system_name = function.name;
+	line.function = csink_profile_function_add(c->p, &function);
+	location = CSINK_TABLE_INTERN(c->pseudo_table, csink_hash_number(line.function),
+				      c->pseudo[id - 1].function == line.function, add_function(c, &mapping, &line));
+	if (location)
+		location = c->pseudo[location - 1].location;
+	return csink_profile_stack_add(c->p, &location, location != 0);
+}
+
 /*
  * A sample of a process after its events had ended can only be in the kernel's do_exit(). Returns what these samples
  * have: no more than no event has counted.
  */
 static int64_t give_ends(struct collector *c, int64_t rest)
 {
-	struct csink_profile_function function = {.name = csink_profile_str(c->p, "do_exit")};
-	struct csink_profile_mapping mapping = {.file = csink_profile_str(c->p, "[kernel]"), .has_functions = 1};
-	struct csink_profile_line line = {0};
 	const struct csink_outside *outside = c->outside;
 	double sum = 0, scale;
 	int64_t given = 0;
@@ -462,10 +477,7 @@ static int64_t give_ends(struct collector *c, int64_t rest)
 	if (sum <= 0 || rest <= 0)
 		return 0;
 	scale = CSINK_MIN(1.0, (double)rest / sum);
-	function.system_name = function.name;
-	line.function = csink_profile_function_add(c->p, &function);
-	stack = csink_profile_location_add(c->p, csink_profile_mapping_add(c->p, &mapping), 0, &line, 1);
-	stack = csink_profile_stack_add(c->p, &stack, 1);
+	stack = csink_collect_kernel_stack(c, "do_exit");
 	for (uint32_t i = 0; i < outside->nr_processes; i++) {
 		const struct csink_outside_process *process = &outside->processes[i];
 		int64_t values[CSINK_MAX_EVENTS + 1] = {0};

@@ -78,7 +78,7 @@ struct collector {
 	int cpu_event;       /* index in events of the one that is CPU time, or -1 */
 	struct {
 		uint32_t function, location;
-	} * pseudo; /* the pseudo-functions so far */
+	} * pseudo; /* the pseudo-functions so far, and the kernel's */
 	uint32_t nr_pseudo, cap_pseudo;
 	/* Of a program's processes without samples of their own: their CPU time, and what samples of CPUs have of it.
 	 */
@@ -213,6 +213,9 @@ void csink_collect_account(struct collector *c);
  */
 void csink_collect_pseudo(struct collector *c, const char *word, const char *frame, const uint32_t *callers,
 			  const struct csink_profile_label *labels, uint32_t nr_labels, const int64_t *values);
+
+/** The stack with one function of the kernel. */
+uint32_t csink_collect_kernel_stack(struct collector *c, const char *name);
 
 /** The labels of a process; labels has room for 2. Returns how many. */
 uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const char *comm,

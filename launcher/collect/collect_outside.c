@@ -207,6 +207,8 @@ static double unseen_scale(const struct collector *c, const struct image *image)
 {
 	const struct unseen *unseen = image->unseen ? &c->unseen[image->unseen - 1] : NULL;
 
+	if (!c->is_shared) /* what the kernel counted is not known: a run whose launcher was killed at its end */
+		return 1;
 	return unseen && unseen->sampled_ns > 0 ? unseen->ns / unseen->sampled_ns : 0;
 }
 

@@ -153,6 +153,10 @@ static void add_stack(struct reading *r, const struct csink_recorded_row *from, 
 		add_paused(r, labels, values);
 		return;
 	}
+	if (!from->leaf && r->image->is_by_cpu) {
+		csink_profile_sample_add(r->c->p, csink_collect_kernel_stack(r->c, "execve"), labels, values);
+		return;
+	}
 	if (!from->leaf) {
 		add_remainder(r, labels, stack + 1, values);
 		return;

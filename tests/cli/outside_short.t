@@ -26,12 +26,13 @@ usage = int(facts["user_ns"]) + int(facts["sys_ns"])
 print(abs(sum(row["self"] for row in rows) - usage) * 1000 // usage)
 print(any(row["module"] == "brief" and not row["pseudo"] for row in rows) and "functions")
 print(any(row["name"] == "[not sampled: brief]" for row in rows) and "bracket")
-print(any(row["name"] == "do_exit" and row["module"] == "[kernel]" for row in rows) and "ends")' | paste -sd' '
+print(any(row["name"] == "do_exit" and row["module"] == "[kernel]" for row in rows) and "ends")
+print(any(row["module"] == "[anon]" for row in rows) and "unknown code")' | paste -sd' '
 }
 
 if [ "$(id -u)" = 0 ]; then
 	countersink -o c.pb.gz -- sh many 2>err
-	is "$(shown c.pb.gz)" "0 functions False ends" "root: their functions, the ends of processes, and all of the CPU time"
+	is "$(shown c.pb.gz)" "0 functions False ends False" "root: their functions, execs and ends of processes by name, and all of the CPU time"
 	like "$(cat err)" 'note .*processes without a sample of their own.* are shown by [0-9]+ of them' \
 		"root: the report gives the reason"
 	like "$(cat err)" 'outside .*: brief \([0-9]+ times\)' "root: the line outside has all of them"
@@ -44,7 +45,7 @@ else
 fi
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 1 ]; then
 	unprivileged countersink -o c.pb.gz -- sh many 2>err
-	like "$(shown c.pb.gz)" '^0 .* bracket False$' "others than root: they are named, with all of the CPU time"
+	like "$(shown c.pb.gz)" '^0 .* bracket False False$' "others than root: they are named, with all of the CPU time"
 	unlike "$(cat err)" 'processes without a sample' "others than root: no samples of CPUs are reported"
 else
 	skip "CPUs may not be sampled" "perf_event_paranoid lets every user"

@@ -705,13 +705,14 @@ static void test_unseen(void)
 	struct csink_outside_process processes[] = {
 		{.pid = 211, .comm = "brief", .cpu_ns = 1 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
 		{.pid = 212, .comm = "brief", .cpu_ns = 2 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
-		{.pid = 213, .comm = "brief", .cpu_ns = 9 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
+		{.pid = 213, .comm = "brief", .cpu_ns = 10 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
 		{.pid = 214, .comm = "single", .cpu_ns = 4 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
 		{.pid = 215, .comm = "long", .cpu_ns = 20 * MS, .has_cpu = 1, .is_sampled = 1, .ending_ns = 5 * MS},
 		{.pid = 216, .comm = "large", .cpu_ns = 0, .has_cpu = 1, .ending_ns = 15 * MS},
 	};
-	struct csink_outside outside = {.user_ns = 40 * MS, .has_rusage = 1, .processes = processes, .nr_processes = 6};
+	struct csink_outside outside = {.user_ns = 41 * MS, .has_rusage = 1, .processes = processes, .nr_processes = 6};
 	uint64_t weight = 5 * MS, all = 20 * MS, before = 7 * MS;
+	struct csink_rec_thread *thread;
 	struct csink_profile *p;
 	struct record r;
 
@@ -722,8 +723,10 @@ static void test_unseen(void)
 		r = outside_record(pid, 1000, sum);
 		strcpy(r.header->comm, "still"); /* it was a fork of another program when it was hit */
 		r.header->events[0].flags |= CSINK_EVENT_BY_CPU;
-		record_row(&r, record_thread(&r, pid, "still"), NULL, pid == 211 ? 0x401008 : 0x401010,
-			   (uint64_t)(pid - 210), &sum);
+		thread = record_thread(&r, pid, "still");
+		record_row(&r, thread, NULL, 0x401008, 1, &weight);
+		if (pid == 212)
+			record_row(&r, thread, NULL, 0, 1, &weight); /* before the program's first instruction */
 		record_write(&r, directory, pid == 211 ? "211.0.rec" : "212.0.rec");
 		free(r.bytes);
 	}
@@ -741,11 +744,13 @@ static void test_unseen(void)
 	free(r.bytes);
 	p = collect(&outside);
 
-	is_num(sum(p, "task-clock", NULL, NULL), 40 * MS, "samples of CPUs: all time is there, once");
-	is_num(sum(p, "task-clock", "pid", "211") * 2 / 1000, sum(p, "task-clock", "pid", "212") / 1000,
+	is_num(sum(p, "task-clock", NULL, NULL), 41 * MS, "samples of CPUs: all time is there, once");
+	is_num(sum(p, "task-clock", "pid", "211") * 2, sum(p, "task-clock", "pid", "212"),
 	       "samples of CPUs: their shares are those of their numbers");
-	is_num((sum(p, "task-clock", "pid", "211") + sum(p, "task-clock", "pid", "212") + 500) / 1000, 5000,
+	is_num(sum(p, "task-clock", "pid", "211") + sum(p, "task-clock", "pid", "212"), 6 * MS,
 	       "samples of CPUs: together they have what processes of their program used since their exec");
+	is_num(self(p, "task-clock", "execve"), sum(p, "task-clock", "pid", "211"),
+	       "samples of CPUs: between exec and program they are the kernel's execve");
 	is_num(sum(p, "task-clock", "pid", "213"), 7 * MS, "samples of CPUs: what the library recorded stays");
 	is_num(self(p, "task-clock", "[not sampled: single]"), 4 * MS,
 	       "samples of CPUs: a program that none has hit is [not sampled]");
@@ -759,6 +764,10 @@ static void test_unseen(void)
 	p = collect(&outside);
 	is_num(self(p, "task-clock", "do_exit"), 1 * MS, "ends: what was sampled, where that is less");
 	is_num(self(p, "task-clock", "[kernel: exits and switches]"), 3 * MS, "ends: the rest has its row");
+	csink_profile_free(p);
+	p = collect(NULL);
+	is_num(sum(p, "task-clock", "pid", "212"), 10 * MS,
+	       "samples of CPUs: without the kernel's counts they weigh a period");
 	csink_profile_free(p);
 	end_directory();
 }
