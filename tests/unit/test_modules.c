@@ -68,17 +68,18 @@ static void test_missed(void)
 /* Not even the loader reads the page again. */
 static void test_protected(void)
 {
-	void *own = (void *)(getauxval(AT_PHDR) & ~4095UL);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *own = (void *)(getauxval(AT_PHDR) & ~(page - 1));
 	struct csink_module module;
 
-	mprotect((void *)wiped->l_addr, 4096, PROT_NONE);
+	mprotect((void *)wiped->l_addr, page, PROT_NONE);
 	is_num(csink_row_kind(csink_row_compile(its, true)), CSINK_ROW_NO_CFI,
 	       "code of an object whose headers cannot be read has no table");
 	is_num(csink_modules_refresh_last(&setup_rec, &setup_writer, 3), 0,
 	       "a refresh at the end does not read headers that cannot be read");
-	mprotect(own, 4096, PROT_NONE);
+	mprotect(own, page, PROT_NONE);
 	csink_modules_init(&setup_rec, &setup_writer);
-	mprotect(own, 4096, PROT_READ);
+	mprotect(own, page, PROT_READ);
 	ok(!csink_modules_find((uintptr_t)test_protected, &module) &&
 		   csink_modules_find((uintptr_t)find_object, &module),
 	   "a forked child of a program whose headers cannot be read has the other objects");
