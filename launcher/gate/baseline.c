@@ -102,7 +102,7 @@ static int read_runs(const struct csink_profile *profile, struct csink_gate_data
 		err = -EBADMSG;
 	/* Counted weights are all there is of them. */
 	for (uint32_t i = 0; !err && profile->nr_samples && i < data->nr_runs; i++)
-		err = csink_gate_take(&data->functions, profile, i, CSINK_GATE_OLD, &data->runs[i].weights);
+		err = csink_gate_take(&data->functions, profile, NULL, i, CSINK_GATE_OLD, &data->runs[i].weights);
 	return err;
 }
 

@@ -11,7 +11,16 @@
 
 #include "launcher/base/table.h"
 
+struct csink_gate_data;
 struct csink_profile;
+
+/* The part of a run that is compared, where it is not all: the samples in whose stacks is a function that holds() is
+ * true of. */
+struct csink_gate_scope {
+	bool (*holds)(void *arg, int side, const char *function);
+	void *arg;
+	struct csink_gate_data *data; /* where that part goes, as a run of its own */
+};
 
 struct csink_gate_function {
 	const char *name;
@@ -76,12 +85,13 @@ void csink_gate_weights_free(struct csink_gate_weights *weights);
 
 /**
  * Add up the samples of a profile by function.
+ * @scope  only the samples in it; NULL: all.
  * @run   only the samples with this number as label CSINK_LABEL_RUN; -1: all.
  * @side  that the run is of.
  * Returns 0 or -ENOMEM.
  */
-int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p, int64_t run, int side,
-		    struct csink_gate_weights *weights);
+int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p,
+		    const struct csink_gate_scope *scope, int64_t run, int side, struct csink_gate_weights *weights);
 
 /** What a function weighs in a run that may have been taken before the function was known. */
 double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t function);

@@ -347,7 +347,7 @@ static int fill(struct reading *r, struct csink_gate_functions *functions, struc
 {
 	int err = read_blocks(r) ?: read_counts(r) ?: add_blocks(r) ?: make_profile(r);
 
-	err = err ?: csink_gate_take(functions, r->profile, -1, run->side, &run->weights);
+	err = err ?: csink_gate_take(functions, r->profile, NULL, -1, run->side, &run->weights);
 	if (err)
 		return err;
 	/* There are no stacks, and no samples. */

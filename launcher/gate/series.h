@@ -21,12 +21,15 @@ struct csink_gate_plan {
 	uint32_t warmup;                  /* runs of each side that are not counted */
 	char *prepare, *cleanup;          /* shell commands around each run; NULL: none */
 	enum csink_gate_pin_how pin;
-	int cpu;                              /* of CSINK_GATE_PIN_CPU */
-	bool move;                            /* each run has its program in other pages: placement.h */
-	struct csink_gate_counting *counting; /* counts instructions exactly; NULL: time is measured */
-	bool keep;                            /* merge the profiles of each side */
-	bool progress;                        /* on stderr, which is a terminal */
-	bool look_again;                      /* runs are judged as they come, to see whether they are enough */
+	int cpu;                               /* of CSINK_GATE_PIN_CPU */
+	bool move;                             /* each run has its program in other pages: placement.h */
+	struct csink_gate_counting *counting;  /* counts instructions exactly; NULL: time is measured */
+	const struct csink_gate_scope *scopes; /* the parts of each run that are compared, each in its own data; NULL:
+						  all, in the series' data */
+	uint32_t nr_scopes;
+	bool keep;       /* merge the profiles of each side */
+	bool progress;   /* on stderr, which is a terminal */
+	bool look_again; /* runs are judged as they come, to see whether they are enough */
 };
 
 #define CSINK_GATE_MAX_NOTES 24

@@ -20,6 +20,8 @@ struct take {
 	uint32_t *of_location; /* of locations that have no line */
 	struct csink_gate_weights *weights;
 	uint32_t *seen; /* of each function: the last sample whose stack it is in, from 1 */
+	const struct csink_gate_scope *scope;
+	signed char *held; /* of each of the profile's functions: whether the scope holds it; -1: not asked yet */
 	int side;
 };
 
@@ -154,6 +156,28 @@ static void mark_pseudo(struct take *take, const struct csink_profile_range *sta
 		take->functions->all[take->of_line[location->first_line]].is_pseudo = true;
 }
 
+static bool holds(struct take *take, uint32_t function)
+{
+	if (take->held[function] < 0)
+		take->held[function] = take->scope->holds(
+			take->scope->arg, take->side, csink_profile_text(take->p, take->p->functions[function].name));
+	return take->held[function];
+}
+
+/* Is a stack in the scope? */
+static bool is_inside(struct take *take, const struct csink_profile_range *stack)
+{
+	for (uint32_t i = stack->first; i < stack->first + stack->nr; i++) {
+		const struct csink_profile_location *location = &take->p->locations[take->p->stack_ids[i]];
+
+		for (uint32_t k = 0; k < location->nr_lines; k++) {
+			if (holds(take, take->p->lines[location->first_line + k].function))
+				return true;
+		}
+	}
+	return false;
+}
+
 static int add_samples(struct take *take, int64_t run)
 {
 	const struct csink_profile *p = take->p;
@@ -171,6 +195,8 @@ static int add_samples(struct take *take, int64_t run)
 
 		if (run >= 0 && (!label || label->num != run))
 			continue;
+		if (take->scope && !is_inside(take, stack))
+			continue;
 		if (csink_profile_label_find(p, labels, pseudo_key))
 			mark_pseudo(take, stack);
 		else
@@ -185,13 +211,17 @@ static int add_samples(struct take *take, int64_t run)
 	return 0;
 }
 
-int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p, int64_t run, int side,
-		    struct csink_gate_weights *weights)
+int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p,
+		    const struct csink_gate_scope *scope, int64_t run, int side, struct csink_gate_weights *weights)
 {
-	struct take take = {.functions = functions, .p = p, .weights = weights, .side = side};
+	struct take take = {.functions = functions, .p = p, .weights = weights, .scope = scope, .side = side};
 	int err;
 
 	memset(weights, 0, sizeof(*weights));
+	take.held = malloc((size_t)p->nr_functions + 1);
+	if (!take.held)
+		return -ENOMEM;
+	memset(take.held, -1, (size_t)p->nr_functions + 1);
 	err = map_locations(&take);
 	if (!err)
 		err = add_samples(&take, run);
@@ -199,6 +229,7 @@ int csink_gate_take(struct csink_gate_functions *functions, const struct csink_p
 	free(take.of_line);
 	free(take.of_location);
 	free(take.seen);
+	free(take.held);
 	if (err)
 		csink_gate_weights_free(weights);
 	return err;

@@ -60,6 +60,22 @@ static void learn_engine(struct csink_gate_series *series, const struct csink_pr
 			 engine);
 }
 
+/* What the run spent in each function. */
+static int take_profile(struct csink_gate_series *series, struct csink_gate_run *run,
+			const struct csink_gate_outcome *outcome, const struct csink_gate_scope *scope)
+{
+	if (*outcome->why)
+		csink_gate_note(series, "functions are not known: %s", outcome->why);
+	if (!outcome->profile)
+		return 0;
+	learn_engine(series, outcome->profile);
+	if (csink_gate_placement_learn(&series->placement, run->side, outcome->profile))
+		return -ENOMEM;
+	if (csink_gate_take(&series->data->functions, outcome->profile, scope, -1, run->side, &run->weights))
+		return -ENOMEM;
+	return csink_gate_merge_places(series->data);
+}
+
 /* own_rss_bytes: of a child before it is the command. */
 static int take_outcome(struct csink_gate_series *series, struct csink_gate_run *run,
 			const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes)
@@ -79,16 +95,24 @@ static int take_outcome(struct csink_gate_series *series, struct csink_gate_run 
 				"max RSS is not judged: the command's is less than countersink's own, which hides it");
 	set_metric(series, run, "page-faults", "page faults", "count", (double)(usage->ru_minflt + usage->ru_majflt));
 	take_counts(series, run, &outcome->outside);
-	if (*outcome->why)
-		csink_gate_note(series, "functions are not known: %s", outcome->why);
-	if (!outcome->profile)
-		return 0;
-	learn_engine(series, outcome->profile);
-	if (csink_gate_placement_learn(&series->placement, run->side, outcome->profile))
-		return -ENOMEM;
-	if (csink_gate_take(&series->data->functions, outcome->profile, -1, run->side, &run->weights))
-		return -ENOMEM;
-	return csink_gate_merge_places(series->data);
+	return take_profile(series, run, outcome, NULL);
+}
+
+/* The figure of a part of a run is what its samples weigh: the others are of the whole. */
+static int take_inside(struct csink_gate_series *series, struct csink_gate_run *run,
+		       const struct csink_gate_outcome *outcome, const struct csink_gate_scope *scope)
+{
+	const struct csink_profile *p = outcome->profile;
+	int err = take_profile(series, run, outcome, scope);
+	const char *name, *unit;
+
+	if (err || !p || !run->weights.nr_samples)
+		return err;
+	name = csink_profile_text(p, p->types[p->default_type].name);
+	unit = csink_profile_text(p, p->types[p->default_type].unit);
+	if (!strcmp(unit, "nanoseconds"))
+		return set_metric(series, run, "cpu", "CPU time", unit, run->weights.sum);
+	return set_metric(series, run, name, name, unit, run->weights.sum);
 }
 
 /* What the kernel says of a child that never became a command: the memory that it was forked with. */
@@ -177,6 +201,23 @@ static int keep(struct csink_gate_series *series, enum csink_gate_side side, con
 	return series->merges[side] ? csink_merge_add_run(series->merges[side], profile, number) : -ENOMEM;
 }
 
+static int take_scopes(struct csink_gate_series *series, enum csink_gate_side side,
+		       const struct csink_gate_outcome *outcome)
+{
+	struct csink_gate_data *data = series->data;
+	int err = 0;
+
+	for (uint32_t i = 0; i < series->plan->nr_scopes && !err; i++) {
+		const struct csink_gate_scope *scope = &series->plan->scopes[i];
+		struct csink_gate_run *run = csink_gate_run_add(scope->data, side);
+
+		series->data = scope->data;
+		err = run ? take_inside(series, run, outcome, scope) : -ENOMEM;
+	}
+	series->data = data;
+	return err;
+}
+
 /* number: of the run on its side; < 0 is a warm-up, which leaves nothing. */
 static int take(struct csink_gate_series *series, enum csink_gate_side side, int32_t number,
 		const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes, int figures)
@@ -187,6 +228,8 @@ static int take(struct csink_gate_series *series, enum csink_gate_side side, int
 	csink_gate_pin_learn(&series->pin, outcome->profile);
 	if (number < 0)
 		return 0;
+	if (series->plan->nr_scopes)
+		return take_scopes(series, side, outcome);
 	run = csink_gate_run_add(series->data, side);
 	if (!run)
 		return -ENOMEM;

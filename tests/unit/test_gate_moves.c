@@ -43,7 +43,7 @@ static void add_run(struct csink_gate_data *data, const struct spent *spent, uin
 		csink_profile_sample_add(p, csink_profile_stack_add(p, ids, depth), 0, &value);
 		sum += value;
 	}
-	csink_gate_take(&data->functions, p, -1, side, &run->weights);
+	csink_gate_take(&data->functions, p, NULL, -1, side, &run->weights);
 	run->metrics[csink_gate_metric_find(data, "cpu", "CPU time", "nanoseconds")] = (double)sum;
 	csink_profile_free(p);
 }

@@ -41,7 +41,7 @@ static void take_run(struct csink_gate_data *data, enum csink_gate_side side, co
 
 		csink_profile_sample_add(p, csink_profile_stack_add(p, stack, i ? 2 : 1), 0, &value);
 	}
-	ok(!csink_gate_take(&data->functions, p, -1, side, &run->weights) && !csink_gate_merge_places(data),
+	ok(!csink_gate_take(&data->functions, p, NULL, -1, side, &run->weights) && !csink_gate_merge_places(data),
 	   "a run of %s with %s, build %s, is taken", program, library, id);
 	csink_profile_free(p);
 }

@@ -44,7 +44,8 @@ static void take_run(struct csink_gate_data *data, enum csink_gate_side side, co
 		if (i)
 			csink_profile_sample_add(p, csink_profile_stack_add(p, stack, 2), 0, &value);
 	}
-	ok(!csink_gate_take(&data->functions, p, -1, side, &run->weights), "a run of %s is taken", functions[0].file);
+	ok(!csink_gate_take(&data->functions, p, NULL, -1, side, &run->weights), "a run of %s is taken",
+	   functions[0].file);
 	csink_profile_free(p);
 }
 
@@ -137,7 +138,7 @@ static void take_below(struct csink_gate_data *data, enum csink_gate_side side, 
 		csink_profile_sample_add(p, csink_profile_stack_add(p, stack, i == 2 ? 2 : 1), 0, &value);
 	}
 	run->metrics[metric] = (double)(1000000 * (4 * ms + 20));
-	csink_gate_take(&data->functions, p, -1, side, &run->weights);
+	csink_gate_take(&data->functions, p, NULL, -1, side, &run->weights);
 	csink_profile_free(p);
 }
 

@@ -11,6 +11,7 @@
 
 #include "launcher/base/json_read.h"
 #include "launcher/gate/suite/harness.h"
+#include "launcher/gate/suite/xml_tags.h"
 #include "tests/unit/refuse.h"
 #include "tests/unit/tap.h"
 
@@ -170,6 +171,29 @@ static void test_cases(void)
 	csink_suite_free(&listed);
 }
 
+static void test_xml(void)
+{
+	const char *at = "<?xml version='1.0'?><!-- <not a=\"1\"> --><A  n = \"a > &lt;&amp;&quot;&#x41;&#66;&none;\" "
+			 "other='1.5'/>"
+			 "text</A><B n=\"open";
+	struct csink_xml_tag tag;
+	char text[64], small[4];
+	bool found = csink_xml_next(&at, &tag);
+
+	ok(found && csink_xml_is(&tag, "A") && !csink_xml_is(&tag, "not"),
+	   "XML: declarations and comments are no tags");
+	csink_xml_attribute(&tag, "n", text, sizeof(text));
+	same(text, "a > <&\"AB&none;", "XML: references in a value, of which unknown ones stay");
+	csink_xml_attribute(&tag, "n", small, sizeof(small));
+	same(small, "a >", "XML: a value that is too long is cut");
+	ok(csink_xml_number(&tag, "other") == 1.5 && isnan(csink_xml_number(&tag, "n")) &&
+		   isnan(csink_xml_number(&tag, "none")),
+	   "XML: a number, a text that is none, and no attribute");
+	ok(csink_xml_next(&at, &tag) && csink_xml_is(&tag, "/A") && !csink_xml_attribute(&tag, "n", text, sizeof(text)),
+	   "XML: a tag that closes");
+	ok(!csink_xml_next(&at, &tag), "XML: a tag that is cut off ends the text");
+}
+
 static void test_json(void)
 {
 	static const char *const bad[] = {"", "{", "[1,]", "{\"a\" 1}", "\"\\x\"", "\"open", "1 2", "nul", "{\"a\":}"};
@@ -324,6 +348,7 @@ int main(void)
 	test_pytest();
 	test_lines();
 	test_cases();
+	test_xml();
 	test_json();
 	test_errors();
 	test_environment();

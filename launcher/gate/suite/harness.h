@@ -12,10 +12,11 @@
 /* In the order in which a command is asked whether it is one. */
 #define CSINK_SUITE_HARNESSES(X)                                                                                       \
 	X(ctest)                                                                                                       \
+	X(hyperfine)                                                                                                   \
 	X(pytest)                                                                                                      \
 	X(gbench)                                                                                                      \
+	X(catch2)                                                                                                      \
 	X(gotest)                                                                                                      \
-	X(hyperfine)                                                                                                   \
 	X(lines)
 
 #define CSINK_SUITE_ASK_SECONDS 60 /* a list takes as long at most */
@@ -45,6 +46,15 @@ struct csink_suite_harness {
 	 */
 	double (*count)(const struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size);
 
+	/** Of harnesses whose processes do much else: is this function called for nothing but the iterations of the
+	 * case (a struct csink_suite_case)? Only the samples below such functions are judged. NULL: all are. */
+	bool (*holds)(void *c, int side, const char *function);
+
+	/** How many seconds those iterations took, by the same report as for count; NAN: it does not say so. NULL: CPU
+	 * time is measured. */
+	double (*seconds)(const struct csink_suite_case *c, const char *out, const char *report);
+
+	bool varies;  /* equal numbers do not give equal work: each run is divided by what count says of it */
 	bool one_run; /* a run is one iteration: there is no number to choose */
 	/* The number is chosen by a word of the command, which may have none: NULL or the function that says so. */
 	bool (*takes_number)(const struct csink_suite *suite);

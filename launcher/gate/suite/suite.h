@@ -44,12 +44,14 @@ struct csink_suite_case {
 	struct csink_suite_job given[CSINK_GATE_NR_SIDES]; /* of harnesses whose list has each case's command */
 	uint64_t n;                                        /* iterations of a run */
 	bool is_by_time;                                   /* n is a time in ns: runs are divided by their iterations */
+	void *own;                                         /* what the harness keeps of it, malloc'ed; NULL: nothing */
 	double seconds;                                    /* that a run took when n was found, the longer side's */
 	double pair_seconds;                               /* that the latest pair took; 0: there is none */
 	enum csink_suite_state state;
 	char *error;
 	struct csink_gate_plan plan;
 	struct csink_suite_job jobs[CSINK_GATE_NR_SIDES];
+	struct csink_gate_scope scope; /* where harness->holds */
 	struct csink_gate_data data;
 	struct csink_gate_pin pin;
 	struct csink_gate_verdicts verdicts;

@@ -142,6 +142,7 @@ static void free_case(struct csink_suite_case *c)
 	csink_gate_data_free(&c->data);
 	free(c->error);
 	free(c->name);
+	free(c->own);
 }
 
 /* Remove the cases for which is_out() is true; the others keep their order. */

@@ -83,6 +83,11 @@ static int begin_case(struct csink_suite *suite, struct csink_suite_case *c)
 	int err = 0;
 
 	c->plan = *plan;
+	if (suite->harness->holds) {
+		c->scope = (struct csink_gate_scope){suite->harness->holds, c, &c->data};
+		c->plan.scopes = &c->scope;
+		c->plan.nr_scopes = 1;
+	}
 	c->pin = (struct csink_gate_pin){.how = plan->pin, .cpu = plan->cpu};
 	err = csink_gate_pin_init(&c->pin, true, suite->error, sizeof(suite->error));
 	for (int side = 0; side < CSINK_GATE_NR_SIDES && !err; side++) {

@@ -18,7 +18,8 @@
 #define MAX_STEPS 14
 #define MAX_N 1e9
 #define MAX_REPORT (64 << 20)
-#define LEAST_LIMIT 5 /* seconds that a first run has */
+#define PART_OF_START 4 /* of what a process takes in all, its work is at least one such part */
+#define LEAST_LIMIT 5   /* seconds that a first run has */
 
 char *csink_suite_take_report(struct csink_suite *suite)
 {
@@ -62,9 +63,15 @@ static int prepare(struct csink_suite *suite, struct csink_suite_case *c, int si
 	return err;
 }
 
-/* Run a side once. Returns 0, also where the case fails; -EINTR or -ENOMEM. @cpu, @made  of the run. */
-static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n, double *cpu,
-		    double *made)
+/* What a run showed. */
+struct trial {
+	double cpu;  /* seconds of the process */
+	double made; /* iterations */
+	double work; /* seconds that these took, as the harness reports; NAN: it does not */
+};
+
+/* Run a side once. Returns 0, also where the case fails; -EINTR or -ENOMEM. */
+static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n, struct trial *trial)
 {
 	const struct csink_suite_harness *harness = suite->harness;
 	struct csink_suite_answer answer;
@@ -87,19 +94,20 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 		return 0;
 	}
 	report = csink_suite_take_report(suite);
-	*cpu = answer.cpu_seconds;
-	*made = (double)n;
+	*trial = (struct trial){answer.cpu_seconds, (double)n, NAN};
 	c->seconds = fmax(c->seconds, answer.seconds);
 	if (answer.timed_out && !answer.is_endless && answer.is_late)
 		csink_suite_case_fail(c, CSINK_SUITE_NO_TIME_TO_TRY);
 	else if (csink_suite_answer_error(&answer, why, sizeof(why)))
 		csink_suite_case_fail(c, "%s: %s", csink_suite_sides[side], why);
 	else if (harness->count)
-		*made = harness->count(c, answer.out, report, why, sizeof(why));
-	if (!*made)
+		trial->made = harness->count(c, answer.out, report, why, sizeof(why));
+	if (harness->seconds)
+		trial->work = harness->seconds(c, answer.out, report);
+	if (!trial->made)
 		csink_suite_case_fail(c, "%s ran no case of that name, and ended with status 0",
 				      csink_suite_sides[side]);
-	else if (*made < 0)
+	else if (trial->made < 0)
 		csink_suite_case_fail(c, "%s: %s", csink_suite_sides[side], why);
 	free(report);
 	csink_suite_answer_free(&answer);
@@ -114,10 +122,29 @@ static double next_trial(double n, double first, double work, double enough, dou
 	return n * fmax(2, fmin(work > enough / 10 ? 1.5 * enough / work : 10, 10));
 }
 
+/* The number for the old side, by the time that the harness reports. c->n is 1, and a trial was made. */
+static int find_number_reported(struct csink_suite *suite, struct csink_suite_case *c, struct trial *trial)
+{
+	/* A process that takes long to start does more. */
+	double target = fmax(suite->run_seconds, trial->cpu / PART_OF_START), n = 1;
+	int err = 0;
+
+	for (int step = 0; step < MAX_STEPS && trial->work < target / 3 && n < MAX_N; step++) {
+		n = floor(n * fmax(2, fmin(trial->work > 0 ? target / trial->work : 100, 100)));
+		err = try_side(suite, c, CSINK_GATE_OLD, (uint64_t)n, trial);
+		if (err || c->state == CSINK_SUITE_FAILED)
+			return err;
+	}
+	if (trial->work > 0)
+		c->n = (uint64_t)fmax(1, fmin(MAX_N, n * target / trial->work));
+	return 0;
+}
+
 /* The number for the old side. c->n is 1. */
 static int find_number(struct csink_suite *suite, struct csink_suite_case *c, double first)
 {
-	double target = suite->run_seconds, n = 1, work = 0, cpu, made;
+	double target = suite->run_seconds, n = 1, work = 0;
+	struct trial trial;
 	/* Of a process that takes long to start, the start differs by much. */
 	double enough = fmax(target / 3, first / 5),
 	       least = suite->harness->cheapest ? suite->harness->cheapest(suite) : 0;
@@ -125,13 +152,13 @@ static int find_number(struct csink_suite *suite, struct csink_suite_case *c, do
 
 	for (int step = 0; step < MAX_STEPS && work < enough && n < MAX_N; step++) {
 		n = floor(next_trial(n, first, work, enough, target));
-		err = try_side(suite, c, CSINK_GATE_OLD, (uint64_t)n, &cpu, &made);
+		err = try_side(suite, c, CSINK_GATE_OLD, (uint64_t)n, &trial);
 		if (err || c->state == CSINK_SUITE_FAILED)
 			return err;
 		/* The case itself has a number. */
-		if (made < n)
+		if (trial.made < n)
 			return 0;
-		work = cpu - first;
+		work = trial.cpu - first;
 		if (least && work > 0 && n > 100 && work / n < least)
 			break;
 	}
@@ -148,26 +175,26 @@ int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
 {
 	const struct csink_suite_harness *harness = suite->harness;
 	bool is_one = harness->one_run || (harness->takes_number && !harness->takes_number(suite));
-	double first, cpu, made, made_old;
+	struct trial trial, old;
 	int err;
 
 	c->n = 1;
 	c->screen_p = c->p = NAN;
-	err = try_side(suite, c, CSINK_GATE_OLD, 1, &first, &made);
+	err = try_side(suite, c, CSINK_GATE_OLD, 1, &trial);
 	if (!err && c->state != CSINK_SUITE_FAILED && !is_one)
-		err = find_number(suite, c, first);
+		err = isnan(trial.work) ? find_number(suite, c, trial.cpu) : find_number_reported(suite, c, &trial);
 	c->seconds = 0;
 	if (!err && c->state != CSINK_SUITE_FAILED)
-		err = try_side(suite, c, CSINK_GATE_OLD, c->n, &cpu, &made_old);
+		err = try_side(suite, c, CSINK_GATE_OLD, c->n, &old);
 	if (!err && c->state != CSINK_SUITE_FAILED)
-		err = try_side(suite, c, CSINK_GATE_NEW, c->n, &cpu, &made);
+		err = try_side(suite, c, CSINK_GATE_NEW, c->n, &trial);
 	if (err || c->state == CSINK_SUITE_FAILED)
 		return err;
-	if (!c->is_by_time && made != made_old)
+	if (!c->is_by_time && !harness->varies && trial.made != old.made)
 		csink_suite_case_fail(
 			c,
 			"the two sides do not do the same work: %.0f iterations on the old side, %.0f on the new one",
-			made_old, made);
+			old.made, trial.made);
 	if (c->is_by_time)
 		csink_gate_note(
 			suite->series,
@@ -198,10 +225,16 @@ static void divide(struct csink_gate_data *data, struct csink_gate_run *run, dou
 int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
 {
 	char why[1024] = "";
+	struct csink_gate_run *last = &c->data.runs[c->data.nr_runs - 1];
 	double made;
 	char *report;
 
-	if (!c->is_by_time) {
+	if (suite->harness->holds && !last->weights.nr_samples) {
+		csink_suite_case_fail(c,
+				      "no sample of a run is below the benchmark's function: is the program stripped?");
+		return -EINVAL;
+	}
+	if (!c->is_by_time && !suite->harness->varies) {
 		if (*suite->report)
 			unlink(suite->report);
 		return 0;
@@ -213,6 +246,6 @@ int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
 		csink_suite_case_fail(c, "a run reports no iterations%s%s", *why ? ": " : "", why);
 		return -EINVAL;
 	}
-	divide(&c->data, &c->data.runs[c->data.nr_runs - 1], made);
+	divide(&c->data, last, made);
 	return 0;
 }
