@@ -8,7 +8,7 @@
 #include "launcher/gate/gate.h"
 
 #define CSINK_GATE_FIRST_LOOK 14 /* pairs */
-#define CSINK_GATE_MAX_RUNS 1000 /* of a side, however much time there is */
+#define CSINK_GATE_MAX_RUNS 3000 /* of a side, however much time there is */
 
 /* All zero before the first look. */
 struct csink_gate_looks {

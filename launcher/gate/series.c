@@ -120,7 +120,9 @@ static int look(struct csink_gate_series *series, uint32_t made)
 	if (!is_out_of_time(series, made))
 		more = left_ns / ((double)(csink_monotonic_ns() - series->start_ns) / made);
 	err = (int)csink_gate_looks_decide(&verdicts, series->rules, made, more);
-	if (err == CSINK_GATE_NO_TIME)
+	if (err == CSINK_GATE_NO_TIME && made >= CSINK_GATE_MAX_RUNS)
+		csink_gate_note(series, "no more than %u pairs are made, and they did not settle every question", made);
+	else if (err == CSINK_GATE_NO_TIME)
 		csink_gate_note(series, "the time (--max-time) was spent before every question was settled");
 	else if (err == CSINK_GATE_HOPELESS)
 		csink_gate_note(series,

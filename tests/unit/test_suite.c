@@ -313,6 +313,63 @@ static void test_without_pidfd(void)
 	csink_suite_job_free(&job);
 }
 
+/* Pairs of a case: the logarithm of new / old is shift, and spread more or less in turn. */
+static void add_pairs(struct csink_suite_case *c, uint32_t nr, double shift, double spread)
+{
+	c->data.paired = true;
+	for (uint32_t i = 0; i < nr; i++) {
+		double log_ratio = shift + spread * ((i * 7 % 10) / 4.5 - 1);
+
+		for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
+			struct csink_gate_run *run = csink_gate_run_add(&c->data, side);
+			int cpu = csink_gate_metric_find(&c->data, "cpu", "CPU time", "nanoseconds");
+
+			run->metrics[cpu] = 1e7 * exp(side == CSINK_GATE_NEW ? log_ratio : 0);
+		}
+	}
+	c->pairs[1] += nr;
+}
+
+/* Looks at runs that confirm: what is settled ends, what is open goes on while there is time. */
+static void test_looks(void)
+{
+	static const double shifts[] = {0.3, 0, 0.05, 0.3}, spreads[] = {0.02, 0.02, 0.3, 0.02};
+	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
+	struct csink_gate_series series = {.rules = &rules};
+	struct csink_suite_case cases[4] = {
+		{.name = (char *)"slower"}, {.name = (char *)"same"}, {.name = (char *)"open"}};
+	struct csink_suite four = {.series = &series, .cases = cases, .nr = 4};
+
+	/* Screened, and not to be confirmed: it takes no part. */
+	cases[3].state = CSINK_SUITE_QUIET;
+	csink_suite_ask_pending(&four);
+	ok(cases[0].is_asked && cases[2].is_asked && !cases[3].is_asked, "alpha is divided between what is confirmed");
+	for (uint32_t i = 0; i < 3; i++)
+		add_pairs(&cases[i], 30, shifts[i], spreads[i]);
+	ok(!csink_suite_look(&four, 0.2, 100), "a look at the runs");
+	ok(cases[0].state == CSINK_SUITE_JUDGED && cases[0].verdicts.counts[CSINK_GATE_REGRESSED] == 1,
+	   "a slower case is settled");
+	ok(cases[1].state == CSINK_SUITE_JUDGED && cases[1].decision == CSINK_GATE_SETTLED &&
+		   cases[1].verdicts.counts[CSINK_GATE_UNCHANGED] == 1,
+	   "an unchanged case is settled");
+	ok(cases[2].state == CSINK_SUITE_PENDING && cases[2].decision == CSINK_GATE_GO_ON,
+	   "what is open goes on, while there is time");
+	ok(cases[3].state == CSINK_SUITE_QUIET, "what is not confirmed stays as it is");
+	/* Of three cases one was shown to be slower: its part is free; the settled one keeps its own. */
+	ok(fabs(cases[2].verdicts.alpha - (0.01 * 0.2 / 2) / 2 / 2) < 1e-5,
+	   "Holm's method by cases divides what the look may spend: %g", cases[2].verdicts.alpha);
+	add_pairs(&cases[2], 15, shifts[2], spreads[2]);
+	ok(!csink_suite_look(&four, 1, 0) && cases[2].state == CSINK_SUITE_JUDGED &&
+		   cases[2].decision == CSINK_GATE_NO_TIME,
+	   "without time, it is judged as it is");
+	ok(cases[2].verdicts.alpha > 0.008 / 4 && cases[2].verdicts.alpha < 0.01 / 4,
+	   "the last look has most of alpha: %g", cases[2].verdicts.alpha);
+	for (uint32_t i = 0; i < 4; i++) {
+		csink_gate_data_free(&cases[i].data);
+		csink_gate_verdicts_free(&cases[i].verdicts);
+	}
+}
+
 /* No run is begun once the time is over. */
 static void test_time(void)
 {
@@ -353,6 +410,7 @@ int main(void)
 	test_errors();
 	test_environment();
 	test_killing();
+	test_looks();
 	test_time();
 	test_without_pidfd();
 	return done();

@@ -103,6 +103,19 @@ static void print_verdicts(struct csink_json *json, const struct csink_gate_resu
 	csink_json_close(json, ']');
 }
 
+/* The functions that were judged, in the order of their rows. */
+static void print_weights(struct csink_json *json, const struct csink_gate_result *r, const struct csink_gate_run *run)
+{
+	csink_json_open(json, "functions", '[');
+	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++) {
+		int32_t f = r->verdicts->rows[i].function;
+
+		if (f >= 0)
+			csink_json_real(json, NULL, (uint32_t)f < run->weights.nr ? run->weights.self[f] : 0);
+	}
+	csink_json_close(json, ']');
+}
+
 /* Every run's figures, so that others can judge by rules of their own. */
 static void print_runs(struct csink_json *json, const struct csink_gate_result *r)
 {
@@ -115,6 +128,8 @@ static void print_runs(struct csink_json *json, const struct csink_gate_result *
 		csink_json_number(json, "samples", (int64_t)run->weights.nr_samples);
 		for (uint32_t m = 0; m < r->data->nr_metrics; m++)
 			csink_json_real(json, r->data->metrics[m].name, run->metrics[m]);
+		if (!r->error && run->weights.nr)
+			print_weights(json, r, run);
 		csink_json_close(json, '}');
 	}
 	csink_json_close(json, ']');

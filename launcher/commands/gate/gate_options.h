@@ -19,8 +19,9 @@
 	X(LIST_CASES, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                   \
 	  "of a suite: print the cases and their commands, and stop")                                                  \
 	X(RUN_TIME, 0, "TIME", "30ms", 0, "of a suite: how long a run of a case is to take")                           \
-	X(SCREEN, 0, "N", "10", 0, "of a suite: pairs of runs by which cases are screened; 0: confirm all")            \
-	X(CONFIRM, 0, "N", "30", 0, "of a suite: fresh pairs of runs by which screened cases are judged")              \
+	X(SCREEN, 0, "N", "20", 0, "of a suite: pairs of runs by which cases are screened; 0: confirm all")            \
+	X(CONFIRM, 0, "N", "20", 0,                                                                                    \
+	  "of a suite: fresh pairs of runs by which a case is judged first; open ones get more")                       \
 	X(BASELINE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "compare with the runs in FILE, written by --update-baseline")  \
 	X(UPDATE_BASELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                              \
 	  "make the runs and write them to the baseline, without comparing")                                           \

@@ -57,8 +57,10 @@ struct csink_suite_case {
 	struct csink_gate_verdicts verdicts;
 	uint32_t pairs[2]; /* made to screen, and to confirm */
 	double screen_p;   /* NAN: not screened */
-	double p;          /* of the confirmation, over all that was asked of the case */
-	bool new_first;    /* in the latest pair */
+	double p;          /* of the confirmation, over all that was asked of the case, at the latest look */
+	bool is_asked;     /* it was to be confirmed, and takes part in the division of alpha */
+	enum csink_gate_decision decision; /* of the latest look */
+	bool new_first;                    /* in the latest pair */
 };
 
 struct csink_suite {
@@ -68,11 +70,12 @@ struct csink_suite {
 	const char *list;                      /* --list; NULL: none */
 	const char *chosen;                    /* --cases; NULL: all */
 	double run_seconds;                    /* that a run is to take, beside what a process costs to start */
-	uint32_t screen, confirm;              /* pairs; screen 0: all cases are confirmed */
+	uint32_t screen, confirm;              /* pairs; screen 0: all are confirmed. confirm: before the first look */
 	uint64_t max_time_ns;                  /* from start_ns on, the lists of cases included; 0: no limit */
 	uint64_t start_ns;
 	struct csink_gate_series *series;
-	bool takes_iterations; /* the harness takes exact numbers of iterations; else see is_by_time */
+	struct csink_gate_looks looks; /* at the runs that confirm */
+	bool takes_iterations;         /* the harness takes exact numbers of iterations; else see is_by_time */
 	struct csink_run_directory directory;
 	char report[CSINK_RUN_DIRECTORY_PATH + 8]; /* the harness's, in that directory; "" there is none */
 	struct csink_suite_case *cases;
@@ -184,11 +187,27 @@ double csink_suite_left(const struct csink_suite *suite);
 
 /* ---- suite_judge.c ---- */
 
-/** After a case was screened: it stays pending where it is to be confirmed. Returns 0 or -ENOMEM. */
-int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *c);
+/* Of screening, by tests/gate/suite-power. The p-values are Simes', of all that is asked of a case. */
+#define CSINK_SUITE_SCREEN_P 0.1    /* 1 of 10 cases that are equal is confirmed */
+#define CSINK_SUITE_HALFWAY_P 0.5   /* after half of the pairs: 1 of 2 has the others */
+#define CSINK_SUITE_SCREEN_PART 0.8 /* of the time that is left when all cases were tried: what screening may use */
 
-/** Judge all cases that are pending, at one rate of errors. Returns 0 or -ENOMEM. */
-int csink_suite_judge(struct csink_suite *suite);
+/** See whether the pairs that screen a case show a sign of a slowdown: its p-value is at most that. If they do, or are
+ * too few, it stays pending. Returns 0 or -ENOMEM. */
+int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *c, double most_p);
+
+/** Before the first pair that confirms: the cases that are pending are the ones that alpha is divided between. */
+void csink_suite_ask_pending(struct csink_suite *suite);
+
+/**
+ * Judge the pending cases, at one rate of errors over all cases and all looks (looks.h; Holm's method by cases at each
+ * look). Those that are settled, that more pairs would most likely not settle, or of which a function was shown to be
+ * slower, are CSINK_SUITE_JUDGED then.
+ * @fraction  of the time that confirming has, at this look: 0 to 1
+ * @more      about as many more pairs of each pending case can be made; below 1: none, and no case stays pending
+ * Returns 0 or -ENOMEM.
+ */
+int csink_suite_look(struct csink_suite *suite, double fraction, double more);
 
 /**
  * The levels at which cases are judged: Holm's method by cases. p: of each one, adjusted for what was asked of it;

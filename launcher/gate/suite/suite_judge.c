@@ -7,9 +7,7 @@
 #include "launcher/base/search.h"
 #include "launcher/gate/suite/suite.h"
 
-#define SCREEN_P 0.1 /* by Simes, of all that is asked of a case: 1 of 10 cases that are equal goes on */
-
-int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *c)
+int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *c, double most_p)
 {
 	struct csink_gate_verdicts verdicts;
 	CSINK_AUTO_FREE double *p = NULL;
@@ -26,7 +24,7 @@ int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *
 		p[i] = verdicts.rows[i].is_turned ? verdicts.rows[i].p_less : verdicts.rows[i].p_greater;
 	c->screen_p = p ? csink_simes(p, verdicts.nr_rows) : NAN;
 	/* Too few pairs to show anything exclude nothing. */
-	if (c->screen_p > SCREEN_P && csink_smallest_p(true, c->pairs[0], 0) * verdicts.nr_rows <= SCREEN_P)
+	if (c->screen_p > most_p && csink_smallest_p(true, c->pairs[0], 0) * verdicts.nr_rows <= most_p)
 		c->state = CSINK_SUITE_QUIET;
 	csink_gate_verdicts_free(&verdicts);
 	return p && !isnan(c->screen_p) ? 0 : -ENOMEM;
@@ -87,9 +85,18 @@ static int judge_case(struct csink_suite *suite, struct csink_suite_case *c, dou
 	return err;
 }
 
-int csink_suite_judge(struct csink_suite *suite)
+/* For the levels of the others: a case that was shown to be slower takes no part of alpha any more, and one that was
+ * settled otherwise, or is given up, keeps its part. */
+static double p_at_look(const struct csink_suite_case *c)
 {
-	double alpha = suite->series->rules->alpha;
+	if (c->state == CSINK_SUITE_PENDING)
+		return c->p;
+	return c->state == CSINK_SUITE_JUDGED && c->verdicts.counts[CSINK_GATE_REGRESSED] ? 0 : 1;
+}
+
+/* Judge the pending cases at this look's part of alpha. Returns 0 or -ENOMEM. */
+static int judge_pending(struct csink_suite *suite, double alpha)
+{
 	CSINK_AUTO_FREE double *p = calloc(suite->nr + 1, sizeof(*p)), *levels = calloc(suite->nr + 1, sizeof(*levels));
 	uint32_t nr = 0;
 	int err = p && levels ? 0 : -ENOMEM;
@@ -97,21 +104,56 @@ int csink_suite_judge(struct csink_suite *suite)
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		struct csink_suite_case *c = &suite->cases[i];
 
-		if (c->state != CSINK_SUITE_PENDING)
+		if (!c->is_asked)
 			continue;
-		err = judge_case(suite, c, alpha);
+		if (c->state == CSINK_SUITE_PENDING)
+			err = judge_case(suite, c, alpha);
 		if (!err && c->state == CSINK_SUITE_PENDING)
-			p[nr++] = c->p = p_of_case(&c->verdicts);
+			c->p = p_of_case(&c->verdicts);
+		p[nr++] = p_at_look(c);
 	}
 	err = err ? err : csink_suite_levels(p, nr, alpha, levels);
 	nr = 0;
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		struct csink_suite_case *c = &suite->cases[i];
 
+		nr += c->is_asked;
+		if (c->state == CSINK_SUITE_PENDING)
+			err = judge_case(suite, c, levels[nr - 1]);
+	}
+	return err;
+}
+
+void csink_suite_ask_pending(struct csink_suite *suite)
+{
+	suite->looks = (struct csink_gate_looks){0};
+	for (uint32_t i = 0; i < suite->nr; i++)
+		suite->cases[i].is_asked = suite->cases[i].state == CSINK_SUITE_PENDING;
+}
+
+/* Whether its slower function is known: the time is for the other cases then. */
+static bool is_named(const struct csink_suite_case *c)
+{
+	for (uint32_t i = c->verdicts.nr_metric_rows; i < c->verdicts.nr_rows; i++) {
+		if (c->verdicts.rows[i].verdict == CSINK_GATE_REGRESSED)
+			return true;
+	}
+	return false;
+}
+
+int csink_suite_look(struct csink_suite *suite, double fraction, double more)
+{
+	const struct csink_gate_rules *rules = suite->series->rules;
+	int err = judge_pending(suite, csink_gate_looks_level(&suite->looks, rules->alpha, fraction));
+
+	for (uint32_t i = 0; i < suite->nr && !err; i++) {
+		struct csink_suite_case *c = &suite->cases[i];
+
 		if (c->state != CSINK_SUITE_PENDING)
 			continue;
-		err = judge_case(suite, c, levels[nr++]);
-		c->state = err ? c->state : CSINK_SUITE_JUDGED;
+		c->decision = csink_gate_looks_decide(&c->verdicts, rules, c->pairs[1], more);
+		if (c->decision != CSINK_GATE_GO_ON || is_named(c))
+			c->state = CSINK_SUITE_JUDGED;
 	}
 	return err;
 }

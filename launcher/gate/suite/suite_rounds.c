@@ -19,8 +19,7 @@
 #include "launcher/session/find_program.h"
 #include "launcher/symbols/symbols_kept.h"
 
-#define TRY_PART 0.5    /* of the time: once it is used up, no further case is tried */
-#define SCREEN_PART 0.6 /* of the time that is left then: what screening may use */
+#define TRY_PART 0.5 /* of the time: once it is used up, no further case is tried */
 
 /* A run may take RUN_LIMIT seconds, and RUN_LIMIT_TIMES times as long as when its iterations were found. One that was
  * begun since it was expected to end within --max-time may take END_LIMIT seconds more than was expected. */
@@ -209,49 +208,97 @@ static void note_late(struct csink_suite *suite, uint32_t round, uint32_t nr_rou
 			nr_rounds, stage ? "confirmed" : "screened");
 }
 
-/* No round is begun that would likely end after `until` seconds, but the first one. */
-static int make_rounds(struct csink_suite *suite, uint32_t nr_rounds, double until, int stage)
+/* What a pair of each pending case will likely take. */
+static double round_seconds(const struct csink_suite *suite)
+{
+	double seconds = 0;
+
+	for (uint32_t i = 0; i < suite->nr; i++) {
+		const struct csink_suite_case *c = &suite->cases[i];
+
+		if (c->state == CSINK_SUITE_PENDING)
+			seconds += c->pair_seconds > 0 ? c->pair_seconds : 2 * c->seconds;
+	}
+	return seconds;
+}
+
+/* Rounds of a stage, from the number *made on. No round is begun that would likely end after `until` seconds, but the
+ * stage's first one. Returns 0 with the number of whole ones in *made, or -errno. */
+static int make_rounds(struct csink_suite *suite, uint32_t *made, uint32_t nr_rounds, double until, int stage)
 {
 	static const char *const words[] = {"screening, round", "confirming, round"};
 	CSINK_AUTO_FREE uint32_t *order = calloc(suite->nr + 1, sizeof(*order));
-	double start = elapsed(suite);
 	uint32_t nr_late = 0;
 	int err = order ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < suite->nr && !err; i++)
 		order[i] = i;
-	for (uint32_t round = 0; round < nr_rounds && !err && count_pending(suite); round++) {
-		double now = elapsed(suite);
-
-		if (round && now + (now - start) / round > until) {
-			note_late(suite, round, nr_rounds, stage);
+	while (!err && *made < nr_rounds && count_pending(suite)) {
+		if (*made && elapsed(suite) + round_seconds(suite) > until)
 			break;
-		}
-		show(suite, words[stage], round + 1, nr_rounds);
-		err = make_round(suite, order, round, stage, &nr_late);
-		if (!err && nr_late) {
-			note_late(suite, round, nr_rounds, stage);
+		show(suite, words[stage], *made + 1, nr_rounds);
+		err = make_round(suite, order, *made, stage, &nr_late);
+		if (nr_late)
 			break;
-		}
+		(*made)++;
 	}
 	return err;
 }
 
 /* ---- all ---- */
 
-static int screen(struct csink_suite *suite)
+static int screen_pending(struct csink_suite *suite, double most_p)
 {
-	int err = make_rounds(suite, suite->screen, elapsed(suite) + SCREEN_PART * csink_suite_left(suite), 0);
+	int err = 0;
 
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
-		struct csink_suite_case *c = &suite->cases[i];
+		if (suite->cases[i].state == CSINK_SUITE_PENDING)
+			err = csink_suite_screen_case(suite, &suite->cases[i], most_p);
+	}
+	return err;
+}
 
-		if (c->state != CSINK_SUITE_PENDING)
-			continue;
-		err = csink_suite_screen_case(suite, c);
+static int screen(struct csink_suite *suite)
+{
+	double until = elapsed(suite) + CSINK_SUITE_SCREEN_PART * csink_suite_left(suite);
+	uint32_t made = 0, half = (suite->screen + 1) / 2;
+	int err = make_rounds(suite, &made, half, until, 0);
+
+	if (!err && made == half)
+		err = screen_pending(suite, CSINK_SUITE_HALFWAY_P);
+	if (!err && made == half)
+		err = make_rounds(suite, &made, suite->screen, until, 0);
+	if (!err && made < suite->screen && count_pending(suite))
+		note_late(suite, made, suite->screen, 0);
+	err = err ? err : screen_pending(suite, CSINK_SUITE_SCREEN_P);
+	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		/* What is confirmed was not chosen for the runs that judge it. */
-		if (!err && c->state == CSINK_SUITE_PENDING)
-			err = begin_data(c);
+		if (suite->cases[i].state == CSINK_SUITE_PENDING)
+			err = begin_data(&suite->cases[i]);
+	}
+	return err;
+}
+
+/* Fresh pairs of the cases that are pending: --confirm of them, and then as many as it takes, while there is time. */
+static int confirm(struct csink_suite *suite)
+{
+	double start = elapsed(suite), end = start + csink_suite_left(suite), fraction, more;
+	uint32_t made = 0, next = suite->confirm;
+	int err = 0;
+
+	csink_suite_ask_pending(suite);
+	while (!err && count_pending(suite)) {
+		err = make_rounds(suite, &made, next, end, 1);
+		if (err)
+			break;
+		if (made < suite->confirm && count_pending(suite))
+			note_late(suite, made, suite->confirm, 1);
+		more = made < next ? 0 : csink_suite_left(suite) / fmax(round_seconds(suite), 1e-6);
+		more = fmin(more, CSINK_GATE_MAX_RUNS - (double)made);
+		fraction = isfinite(end) ? (elapsed(suite) - start) / (end - start) : 0;
+		fraction = more < 1 ? 1 : fmax(fraction, (double)made / CSINK_GATE_MAX_RUNS);
+		err = csink_suite_look(suite, fraction, more);
+		next = csink_gate_looks_next(made);
 	}
 	return err;
 }
@@ -295,17 +342,42 @@ static void note_not_run(struct csink_suite *suite)
 				suite->nr, names, nr > MAX_NAMED ? ", ..." : "");
 }
 
+/* Name the cases with questions that no look has settled, for one of the reasons. */
+static void note_open(struct csink_suite *suite, enum csink_gate_decision why, const char *reason)
+{
+	char names[1024] = "";
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < suite->nr; i++) {
+		const struct csink_suite_case *c = &suite->cases[i];
+
+		if (c->state != CSINK_SUITE_JUDGED || c->decision != why || c->verdicts.counts[CSINK_GATE_REGRESSED])
+			continue;
+		if (nr++ < MAX_NAMED)
+			csink_append(names, sizeof(names), "%s%.150s", nr > 1 ? ", " : "", c->name);
+	}
+	if (nr)
+		csink_gate_note(suite->series, "of %u of %u cases, %s: %s%s", nr, suite->nr, reason, names,
+				nr > MAX_NAMED ? ", ..." : "");
+}
+
 static int run_all(struct csink_suite *suite)
 {
 	int err = find_all_work(suite);
 
 	if (!err && suite->screen)
 		err = screen(suite);
-	if (!err && count_pending(suite))
-		err = make_rounds(suite, suite->confirm, INFINITY, 1);
 	if (!err)
+		err = confirm(suite);
+	if (!err) {
 		note_not_run(suite);
-	return err ? err : csink_suite_judge(suite);
+		note_open(suite, CSINK_GATE_NO_TIME,
+			  "the time (--max-time) was spent before every question was settled");
+		note_open(suite, CSINK_GATE_HOPELESS,
+			  "more pairs would most likely not have settled an open question in the time that was left "
+			  "(--max-time)");
+	}
+	return err;
 }
 
 int csink_suite_run(struct csink_suite *suite)
