@@ -90,6 +90,8 @@ enum csink_loss {
 	CSINK_LOSS_THREADS,   /* threads that could not be sampled (see their flags) */
 	CSINK_LOSS_MOMENTS,   /* samples that the timeline has no room for */
 	CSINK_LOSS_STUCK,     /* threads that were not sampled on, since nothing else was done in them */
+	CSINK_LOSS_SWITCHED,  /* stacks from outside that end where the thread came from another stack, of which there
+				 is no copy */
 	CSINK_NR_LOSSES
 };
 

@@ -110,9 +110,10 @@ static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_ima
 		f->nr_deep += end == CSINK_COPY_CUT;
 	} else if (end != CSINK_COPY_COMPLETE) {
 		*flags = CSINK_CHAIN_BROKEN;
-		image->losses[end == CSINK_COPY_NO_CFI  ? CSINK_LOSS_NO_CFI
-			      : end == CSINK_COPY_RULES ? CSINK_LOSS_RULES
-							: CSINK_LOSS_BAD_STACK]++;
+		image->losses[end == CSINK_COPY_NO_CFI     ? CSINK_LOSS_NO_CFI
+			      : end == CSINK_COPY_RULES    ? CSINK_LOSS_RULES
+			      : end == CSINK_COPY_SWITCHED ? CSINK_LOSS_SWITCHED
+							   : CSINK_LOSS_BAD_STACK]++;
 	}
 	return merge_python(f, image, s,
 			    &(struct csink_native_stack){csink_walk_copy_pc(s->regs),

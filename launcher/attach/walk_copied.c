@@ -326,6 +326,27 @@ static void start(struct csink_copy_walker *w, const struct csink_walk_copy *cop
 	w->exact = w->innermost = true;
 }
 
+/* A signal has interrupted code on another stack than the one that is copied: its stack pointer, which the kernel
+ * wrote, is elsewhere. */
+static bool has_interrupted_elsewhere(const struct csink_copy_walker *w)
+{
+	uint64_t first = csink_walk_copy_first(w->copy, CSINK_REG_SP), sp = w->regs.value[CSINK_REG_SP];
+
+	return w->exact && !w->innermost && (sp < first || sp - first >= w->copy->stack_bytes);
+}
+
+static enum csink_walk_copy_end end_of(const struct csink_copy_walker *w, enum csink_copy_step stepped,
+				       bool is_elsewhere)
+{
+	if (w->is_cut)
+		return CSINK_COPY_CUT;
+	if (is_elsewhere || stepped == CSINK_COPY_OTHER_STACK)
+		return CSINK_COPY_SWITCHED;
+	return stepped == CSINK_COPY_NO_TABLE  ? CSINK_COPY_NO_CFI
+	       : stepped == CSINK_COPY_NO_RULE ? CSINK_COPY_RULES
+					       : CSINK_COPY_BAD_STACK;
+}
+
 /* Frames by rules. cfas: set as well. */
 static uint32_t walk(const struct csink_walk_copy *copy, uint64_t *frames, uint64_t *cfas, uint32_t max_frames,
 		     enum csink_walk_copy_end *end)
@@ -336,6 +357,7 @@ static uint32_t walk(const struct csink_walk_copy *copy, uint64_t *frames, uint6
 	start(&w, copy);
 	for (;;) {
 		uint64_t last_sp = w.regs.value[CSINK_REG_SP];
+		bool is_elsewhere = has_interrupted_elsewhere(&w);
 		enum csink_copy_step stepped = step(&w);
 
 		if (stepped == CSINK_COPY_CALLER && !w.pc)
@@ -351,10 +373,7 @@ static uint32_t walk(const struct csink_walk_copy *copy, uint64_t *frames, uint6
 		if (stepped == CSINK_COPY_CALLER && (w.pc - 1) >> 48)
 			stepped = CSINK_COPY_BAD;
 		if (stepped != CSINK_COPY_CALLER) {
-			*end = w.is_cut                                                              ? CSINK_COPY_CUT
-			       : stepped == CSINK_COPY_NO_TABLE || stepped == CSINK_COPY_OTHER_STACK ? CSINK_COPY_NO_CFI
-			       : stepped == CSINK_COPY_NO_RULE                                       ? CSINK_COPY_RULES
-							       : CSINK_COPY_BAD_STACK;
+			*end = end_of(&w, stepped, is_elsewhere);
 			return nr;
 		}
 		if (nr == max_frames) {

@@ -44,6 +44,7 @@ enum csink_walk_copy_end {
 	CSINK_COPY_NO_CFI,    /* code without tables, and no frame pointer helped */
 	CSINK_COPY_BAD_STACK, /* a frame that does not lie above the last */
 	CSINK_COPY_RULES,     /* rules that are not followed */
+	CSINK_COPY_SWITCHED,  /* the thread came from another stack, which was not copied */
 };
 
 /** The interrupted instruction. */

@@ -121,5 +121,7 @@ uint32_t csink_walk_go_join(const struct csink_walk_copy *copy, uint64_t *frames
 		*end = CSINK_COPY_COMPLETE;
 	else if (nr > met && copy->nr_chain >= KERNELS_LEAST_DEPTH)
 		*end = CSINK_COPY_CUT;
+	else if (nr > met && *end == CSINK_COPY_SWITCHED)
+		*end = CSINK_COPY_NO_CFI;
 	return nr;
 }

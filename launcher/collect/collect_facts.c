@@ -117,6 +117,9 @@ static const char *const loss_words[CSINK_NR_LOSSES] = {
 	[CSINK_LOSS_NO_CFI] = "stacks that end in code without unwind tables or frame pointers",
 	[CSINK_LOSS_BAD_STACK] = "stacks that end where memory holds no frame",
 	[CSINK_LOSS_RULES] = "stacks that end at unwind rules that are not followed",
+	[CSINK_LOSS_SWITCHED] =
+		("stacks that end where their thread had gone to another one, which alone was copied (a "
+		 "signal handler on an alternate stack, or Go's runtime.morestack)"),
 	[CSINK_LOSS_THREADS] = "threads that could not be sampled",
 	[CSINK_LOSS_MOMENTS] = "samples with no room left in the timeline",
 	[CSINK_LOSS_STUCK] = ("times that a thread was sampled no further, as the event happens in each sample again "

@@ -48,6 +48,14 @@ else
 	skip "a static program by clang" "no clang here"
 fi
 
+# ---- a handler on an alternate stack: of the thread's own stack there is no copy
+countersink -o c.pb.gz -- "$TARGETS/static_alternate" 200 2>err
+is $? 0 "a handler on an alternate stack: status 0"
+like "$(grep '^  lost' err)" '^  lost +[0-9]+ stacks that end where their thread had gone to another one' \
+	"a handler on an alternate stack: the report says where its stacks end"
+unlike "$(grep '^  lost' err)" 'holds no frame|unwind tables' "a handler on an alternate stack: and counts them once"
+like "$(countersink export -f folded c.pb.gz)" ';handle;inside_handler(;|\s)' "a handler on an alternate stack: callers up to there are known"
+
 # ---- 32-bit programs without a C library; with one: outside_untabled.t
 cat >words.c <<'END'
 static volatile unsigned long sink;
