@@ -100,7 +100,12 @@ int main(void)
 		return 1;
 	memset((void *)wiped->l_addr, 0, sizeof(ElfW(Ehdr)));
 	test_missed();
+#ifdef __SANITIZE_ADDRESS__ /* which reads the headers of all objects itself, at the end */
+	skip("headers that cannot be read", "AddressSanitizer reads them");
+	(void)test_protected;
+#else
 	test_protected();
+#endif
 	return done();
 }
 #else
