@@ -11,7 +11,8 @@
 #include "tests/unit/tap.h"
 #include "tests/unit/walk_setup.h"
 
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
+/* Its builds link all libraries, so that none is loaded here; and it reads the headers itself. */
+#if defined(DLFO_STRUCT_HAS_EH_DBASE) && !defined(__SANITIZE_ADDRESS__)
 enum { NR_SAMPLES = 1000 };
 
 static int (*find_object)(void *, struct dl_find_object *);
@@ -100,18 +101,13 @@ int main(void)
 		return 1;
 	memset((void *)wiped->l_addr, 0, sizeof(ElfW(Ehdr)));
 	test_missed();
-#ifdef __SANITIZE_ADDRESS__ /* which reads the headers of all objects itself, at the end */
-	skip("headers that cannot be read", "AddressSanitizer reads them");
-	(void)test_protected;
-#else
 	test_protected();
-#endif
 	return done();
 }
 #else
 int main(void)
 {
-	skip("objects that are missed", "the C library has no _dl_find_object()");
+	skip("objects that are missed", "the C library has no _dl_find_object(), or AddressSanitizer is in the way");
 	return done();
 }
 #endif
