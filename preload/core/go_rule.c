@@ -10,11 +10,12 @@
 enum { FLAG_OUTERMOST = 1, FLAG_SWITCHES = 2 };
 
 #define RUNTIME "runtime."
+#define NAME_BYTES 15
 
 static uint32_t role_of(const char *name)
 {
 	static const struct {
-		char name[21];
+		char name[NAME_BYTES]; /* so much of it, and no more, is compared */
 		uint8_t role;
 	} functions[] = {
 		/* What mcall calls does not return to it: it gives the thread to other goroutines. */
@@ -34,13 +35,13 @@ static uint32_t role_of(const char *name)
 		{"sigpanic", CSINK_GO_INTERRUPTS},
 		{"sigtramp", CSINK_GO_HANDLES},
 		{"sigreturn", CSINK_GO_RETURNS},
-		{"sigreturn__sigaction", CSINK_GO_RETURNS},
+		{"sigreturn__sig", CSINK_GO_RETURNS}, /* sigreturn__sigaction */
 	};
 
 	if (!name || strncmp(name, RUNTIME, sizeof(RUNTIME) - 1))
 		return 0;
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(functions); i++)
-		if (!strcmp(name + sizeof(RUNTIME) - 1, functions[i].name))
+		if (!strncmp(name + sizeof(RUNTIME) - 1, functions[i].name, NAME_BYTES - 1))
 			return functions[i].role;
 	return 0;
 }

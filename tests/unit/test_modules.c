@@ -16,8 +16,8 @@
 enum { NR_SAMPLES = 1000 };
 
 static int (*find_object)(void *, struct dl_find_object *);
-static struct link_map *wiped;
-static uint64_t its; /* code of its own */
+static struct link_map *wiped, *listed; /* without headers; in the snapshot */
+static uint64_t its, code_of_listed;    /* code of its own */
 static int nr_refreshes;
 static char data[64];
 
@@ -52,17 +52,15 @@ static void test_missed(void)
 {
 	uint64_t libc = (uintptr_t)dlsym(RTLD_DEFAULT, "printf"), here = (uintptr_t)sample;
 	struct csink_module module;
-	struct link_map *more;
-	uint64_t function;
 
 	ok(!csink_modules_find(its, &module), "an object is loaded that the snapshot does not have");
 	is_num(sample(its, libc), 1, "an object without headers is looked for once");
 	ok(!csink_modules_find(its, &module), "an object without headers is not found");
 	is_num(sample((uintptr_t)data, here), 1, "the object of code in a program's data is looked for once");
 	is_num(sample((uintptr_t)data, its), 0, "of two that are missed, each is remembered");
-	function = load("libelf.so.1", "elf_begin", &more);
-	is_num(sample(function, its), 2, "when the list has changed, an object is looked for again");
-	ok(csink_modules_find(function, &module) && module.link_map == more,
+	code_of_listed = load("libelf.so.1", "elf_begin", &listed);
+	is_num(sample(code_of_listed, its), 2, "when the list has changed, an object is looked for again");
+	ok(csink_modules_find(code_of_listed, &module) && module.link_map == listed,
 	   "an object that comes while others are missed is found at its first sample");
 }
 
@@ -75,7 +73,11 @@ static void test_protected(void)
 
 	mprotect((void *)wiped->l_addr, page, PROT_NONE);
 	is_num(csink_row_kind(csink_row_compile(its, true)), CSINK_ROW_NO_CFI,
-	       "code of an object whose headers cannot be read has no table");
+	       "code of an object whose headers could never be read has no table");
+	mprotect((void *)listed->l_addr, page, PROT_NONE);
+	ok(csink_row_kind(csink_row_compile(code_of_listed, true)) != CSINK_ROW_NO_CFI,
+	   "code of an object whose headers cannot be read any more has its table");
+	mprotect((void *)listed->l_addr, page, PROT_READ);
 	is_num(csink_modules_refresh_last(&setup_rec, &setup_writer, 3), 0,
 	       "a refresh at the end does not read headers that cannot be read");
 	mprotect(own, page, PROT_NONE);

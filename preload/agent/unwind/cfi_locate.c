@@ -57,6 +57,20 @@ bool csink_cfi_table_of(uintptr_t bias, const ElfW(Phdr) * phdr, uint32_t nr, st
 }
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
+/* By what was seen when objects were listed: the headers, which a program may have protected since, are not read. */
+static bool locate_listed(uintptr_t pc, uintptr_t eh_frame, struct csink_cfi_table *table)
+{
+	struct csink_module module;
+
+	if (!csink_modules_find(pc, &module) || module.eh_frame != eh_frame || module.tables_behind < 4)
+		return false;
+	table->hdr = (const uint8_t *)eh_frame;
+	table->low = table->hdr - module.tables_before;
+	table->high = table->hdr_end = table->hdr + module.tables_behind;
+	table->shift = 0;
+	return frames_of(table->hdr, table->high) - (uintptr_t)table->low < (uintptr_t)(table->high - 4 - table->low);
+}
+
 /* 1: found; 0: no object there; -1: unknown to the loader. */
 static int locate_by_loader(uintptr_t pc, struct csink_cfi_table *table)
 {
@@ -67,6 +81,8 @@ static int locate_by_loader(uintptr_t pc, struct csink_cfi_table *table)
 		return -1;
 	if (csink_find_object((void *)pc, &object) || !object.dlfo_eh_frame)
 		return 0;
+	if (locate_listed(pc, (uintptr_t)object.dlfo_eh_frame, table))
+		return 1;
 	ehdr = object.dlfo_map_start;
 	if (csink_unreadable((uintptr_t)ehdr, sizeof(*ehdr) + MAX_PHDR * sizeof(ElfW(Phdr))))
 		return -1;

@@ -83,7 +83,7 @@ static bool take_table(struct csink_module *module, const struct csink_go_bytes 
 	if (!found)
 		return false;
 	module->go_table = bytes->vaddr;
-	module->go_bytes = bytes->nr;
+	module->go_bytes = (uint32_t)CSINK_MIN(bytes->nr, (uint64_t)UINT32_MAX);
 	module->go_text = table.text;
 	return true;
 }

@@ -20,14 +20,17 @@ struct csink_module {
 	uint64_t start, end; /* executable addresses */
 	const ElfW(Phdr) * phdr;
 	uint32_t nr_phdr;
+	/* Bytes from eh_frame to both ends of the readable segment that it is in. */
+	uint32_t tables_before, tables_behind;
+	uint32_t go_bytes; /* see go_table */
 	uint64_t eh_frame; /* where its PT_GNU_EH_FRAME is: distinguishes objects that were at one address; 0: none */
 	const void *link_map;
 	const void *dynamic;
 	csink_ref_t entry;  /* its csink_rec_module */
 	uint32_t name_hash; /* of the loader's own name for it */
-	/* Of a program or library by Go: where its table is, how many bytes of it may be read (0: it has none), and
+	/* Of a program or library by Go: where its table is (go_bytes of it may be read; 0: it has none), and
 	 * what functions' addresses in it are relative to. See go_frames.h. */
-	uint64_t go_table, go_bytes, go_text;
+	uint64_t go_table, go_text;
 };
 
 /** An object is being unloaded, by this thread or another: it may be gone before the list of objects shows it. Context:

@@ -134,6 +134,14 @@ static bool read_segments(struct csink_module_info *info)
 		module->end = module->bias + phdr->p_vaddr + phdr->p_memsz;
 		found = true;
 	}
+	for (const ElfW(Phdr) *phdr = phdrs; phdr < phdrs + nr; phdr++) {
+		uint64_t before = module->eh_frame - module->bias - phdr->p_vaddr;
+
+		if (phdr->p_type == PT_LOAD && phdr->p_flags & PF_R && before < phdr->p_filesz) {
+			module->tables_before = (uint32_t)before;
+			module->tables_behind = (uint32_t)(phdr->p_filesz - before);
+		}
+	}
 	return found;
 }
 
