@@ -443,7 +443,7 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 .PHONY: show-sources
 show-sources:
 	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) launcher/output/html_pages.S \
-		launcher/commands/completion/completion_text.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
+		launcher/commands/completion/completion_text.S launcher/gate/suite/tasks_module.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS)) \
 		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \
 		$(patsubst %,tests/bench/%.c,$(basename $(BENCHES))) $(PMU_TESTS:%=tests/pmu/test_%.c) \
@@ -468,6 +468,12 @@ $(B)/tests/stats/calc: tests/stats/calc.c $(B)/libtested.a
 check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those of R and scipy
 	@scripts/install-deps stats
 	@tests/stats/compare_stats $<
+
+.PHONY: check-suites
+check-suites: all ## compare suites of harnesses that come from npm (which is asked)
+	@scripts/install-deps ci
+	@tests/browser/fetch_npm $(B)/npm-suites tests/gate/suites/package.json
+	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm-suites prove --timer --failures --comments tests/cli/gate_suite_node.t
 
 # The examples for CI, run as they are: they clone and build what is committed here, twice each.
 .PHONY: check-ci

@@ -14,6 +14,8 @@
 	X(ctest)                                                                                                       \
 	X(hyperfine)                                                                                                   \
 	X(pytest)                                                                                                      \
+	X(vitest)                                                                                                      \
+	X(tinybench)                                                                                                   \
 	X(gbench)                                                                                                      \
 	X(catch2)                                                                                                      \
 	X(gotest)                                                                                                      \
