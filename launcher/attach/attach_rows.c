@@ -123,6 +123,7 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 		return;
 	}
 	row->nr_samples++;
+	image->nr_own_samples += !stack->is_by_cpu;
 	image->threads[thread->thread].nr_samples++;
 	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++) {
 		row->weights[i] += weights[i];

@@ -18,6 +18,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
 #include "launcher/collect/run_directory.h"
@@ -490,7 +491,17 @@ struct listed {
 	const struct csink_attach_images *images;
 	struct csink_outside *out;
 	struct csink_table by_pid;
+	uint64_t *nr_own; /* each process's own samples */
+	/* Of brief processes, by the name that they had last: how many samples of CPUs they have. */
+	struct program {
+		char comm[16];
+		uint64_t nr_hits;
+	} * programs;
+	uint32_t nr_programs, cap_programs;
 };
+
+/* From so many samples of CPUs on, a program's brief processes are shown by these alone. */
+#define MANY_HITS 30
 
 static struct csink_outside_process *process_of(const struct listed *listed, int32_t pid)
 {
@@ -521,25 +532,84 @@ static void list_processes(struct listed *listed)
 	}
 }
 
-static bool is_not_unseen(void *arg, const struct csink_attach_row *row)
+static struct program *program_of(struct listed *listed, const char *comm)
 {
-	const struct listed *listed = arg;
-	const struct csink_outside_process *process;
+	struct program program = {.nr_hits = 0};
 
-	if (!row->is_by_cpu)
-		return false;
-	process = process_of(listed, listed->images->at[row->image]->pid);
-	return !process || !process->is_unseen;
+	for (uint32_t i = 0; i < listed->nr_programs; i++)
+		if (!strncmp(listed->programs[i].comm, comm, sizeof(program.comm)))
+			return &listed->programs[i];
+	memcpy(program.comm, comm, sizeof(program.comm));
+	return CSINK_APPEND(listed->programs, listed->nr_programs, listed->cap_programs, program)
+		       ? &listed->programs[listed->nr_programs - 1]
+		       : NULL;
+}
+
+/* How many samples of its own a process has; UINT64_MAX: it is not to be shown by others. */
+static uint64_t own_samples(const struct listed *listed, const struct csink_outside_process *process)
+{
+	return process && process->is_unseen ? listed->nr_own[process - listed->out->processes] : UINT64_MAX;
+}
+
+static void count_samples(struct listed *listed)
+{
+	const struct csink_attach_images *images = listed->images;
+	struct csink_outside_process *process;
+	struct program *program;
+
+	for (uint32_t i = 0; i < images->nr; i++) {
+		process = process_of(listed, images->at[i]->pid);
+		if (process)
+			listed->nr_own[process - listed->out->processes] += images->at[i]->nr_own_samples;
+	}
+	for (uint32_t i = 0; i < images->nr_rows; i++) {
+		process = process_of(listed, images->at[images->rows[i].image]->pid);
+		if (!images->rows[i].is_by_cpu || own_samples(listed, process) >= CSINK_BRIEF_SAMPLES)
+			continue;
+		program = program_of(listed, process->comm);
+		if (program)
+			program->nr_hits += images->rows[i].nr_samples;
+	}
 }
 
 /*
- * Which of the processes that the kernel listed inherited such events: what is not covered there was not sampled. Where
- * no sample is their own, those of CPUs count.
+ * Leave those that samples of CPUs show: without a sample of their own, or brief ones of a program that has many. Where
+ * other events are counted, only their own samples have these.
+ */
+static void settle_unseen(const struct csink_boundary *b, struct listed *listed)
+{
+	bool has_time_alone = b->follow.counters.nr_columns == 1;
+
+	for (uint32_t i = 0; i < listed->out->nr_processes; i++) {
+		struct csink_outside_process *process = &listed->out->processes[i];
+		uint64_t nr_own = own_samples(listed, process);
+		const struct program *program;
+
+		if (!nr_own)
+			continue;
+		program = nr_own < CSINK_BRIEF_SAMPLES && has_time_alone ? program_of(listed, process->comm) : NULL;
+		process->is_unseen = program && program->nr_hits >= MANY_HITS;
+	}
+}
+
+/* Rows of a process that the others show. */
+static bool is_superseded(void *arg, const struct csink_attach_row *row)
+{
+	const struct listed *listed = arg;
+	const struct csink_outside_process *process = process_of(listed, listed->images->at[row->image]->pid);
+
+	return row->is_by_cpu != (process && process->is_unseen);
+}
+
+/*
+ * Which of the processes that the kernel listed inherited such events: what is not covered there was not sampled. Of
+ * brief ones samples of CPUs count.
  */
 static void mark_processes(struct csink_boundary *b, struct csink_outside *out)
 {
 	struct csink_attach_images *images = &b->follow.images;
-	struct listed listed = {.images = images, .out = out};
+	struct listed listed = {
+		.images = images, .out = out, .nr_own = calloc(out->nr_processes + 1UL, sizeof(uint64_t))};
 	struct csink_outside_process *process;
 
 	list_processes(&listed);
@@ -553,13 +623,19 @@ static void mark_processes(struct csink_boundary *b, struct csink_outside *out)
 		process->is_sampled = !image->is_left_out && !has_lost; /* what it became last counts */
 		if (has_lost && !process->reason)
 			process->reason = CSINK_SPAWN_EVENTS_ENDED;
-		if (image->nr_own_rows || image->is_injected || image->is_left_out)
+		if (image->is_injected || image->is_left_out)
 			process->is_unseen = 0;
 	}
 	for (uint32_t i = 0; i < out->nr_processes; i++)
-		out->processes[i].is_unseen &= out->processes[i].is_sampled;
-	csink_attach_images_remove(images, is_not_unseen, &listed);
+		out->processes[i].is_unseen &= out->processes[i].is_sampled && listed.nr_own;
+	if (listed.nr_own) {
+		count_samples(&listed);
+		settle_unseen(b, &listed);
+	}
+	csink_attach_images_remove(images, is_superseded, &listed);
 	csink_table_free(&listed.by_pid);
+	free(listed.nr_own);
+	free(listed.programs);
 }
 
 static void note_failures(const struct csink_boundary *b, struct csink_outside *out)
@@ -585,9 +661,9 @@ static void note_cpu_samples(const struct csink_boundary *b, struct csink_outsid
 		nr += images->at[i]->nr_rows && !images->at[i]->nr_own_rows;
 	if (nr)
 		csink_outside_note(out,
-				   "processes without a sample of their own, being shorter than a period, are shown by "
-				   "%u of them, which samples of the CPUs (every %.3f ms) have hit: these share their "
-				   "program's CPU time",
+				   "brief processes are shown by %u of them, which samples of the CPUs (every %.3f ms) "
+				   "have hit: these share their program's CPU time, since the own samples of such "
+				   "processes, if any, are all taken at the same moments",
 				   nr, (double)b->follow.cpus.period_ns / 1e6);
 }
 

@@ -1,13 +1,18 @@
 /*
  * Samples of whole CPUs, beside those of a run's processes, where the kernel lets us observe CPUs (root). The events of
  * a process begin with a whole period and end before the kernel frees its memory: programs that are shorter than a
- * period have no sample of their own, and a large one's end none either. A CPU's samples do not begin with a program,
+ * period have no sample of their own, somewhat longer ones have theirs at the same moments in each process, and a large
+ * one's end has none either. A CPU's samples do not begin with a program,
  * so that they hit all of that at random. Used by the launcher's one thread.
  */
 #ifndef CSINK_CPU_SAMPLES_H
 #define CSINK_CPU_SAMPLES_H
 
 #include "launcher/attach/attach_counters.h"
+
+/* A process with fewer samples of its own is brief: they are all taken at the same moments of its life, whatever the
+ * program does between them. */
+#define CSINK_BRIEF_SAMPLES 5
 
 struct csink_cpu_samples {
 	uint64_t period_ns; /* of each CPU; 0: there are none */

@@ -196,7 +196,7 @@ static bool is_in_exec(struct csink_attach_image *image, const struct csink_atta
 	return image->is_exec && !image->has_run;
 }
 
-/* Of a process that is followed, and has no sample of its own yet; which have none at the end is known then. */
+/* Of a process that is followed, and is brief so far; which are so at the end is known then. */
 static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_attach_sample *s, uint64_t time_ns)
 {
 	const struct csink_attach_living *thread = csink_attach_images_known(&f->images, s->pid, s->tid);
@@ -207,7 +207,7 @@ static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_at
 
 	if (!s->regs)
 		csink_cpu_samples_note_bare(&f->cpus, s->pid, time_ns);
-	if (!s->regs || !image || image->nr_own_rows || image->is_injected || column < 0)
+	if (!s->regs || !image || image->nr_own_samples >= CSINK_BRIEF_SAMPLES || image->is_injected || column < 0)
 		return;
 	if (is_in_exec(image, s, leaf_of(f, s)))
 		stack = (struct csink_attach_stack){.frames = frames};

@@ -44,14 +44,15 @@ struct csink_attach_image {
 	struct csink_attach_thread *threads;
 	uint32_t nr_threads, cap_threads, nr_living;
 	uint64_t nr_rows, nr_own_rows; /* nr_own_rows: of them, those of samples of its own events */
-	uint32_t nr_moments;           /* samples with a row of their own: see csink_attach_images_settle() */
+	uint64_t nr_own_samples;
+	uint32_t nr_moments; /* samples with a row of their own: see csink_attach_images_settle() */
 	uint64_t losses[CSINK_NR_LOSSES];
 };
 
 /* Samples of one thread with one stack. */
 struct csink_attach_row {
 	uint32_t image, thread, chain, epoch;
-	bool is_by_cpu;   /* samples of a CPU: they count where the process has none of its own */
+	bool is_by_cpu;   /* samples of a CPU: they count where those of the process itself do not */
 	bool is_injected; /* the image was injected then: the library may have recorded these samples, too */
 	uint32_t moment;  /* 0: any number of samples; else the row is one sample, and this its number */
 	uint64_t leaf, first_ns, nr_samples;

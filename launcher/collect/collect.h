@@ -22,11 +22,11 @@ struct csink_outside_process {
 	uint8_t has_cpu;       /* cpu_ns is known */
 	uint8_t still_running; /* when the launcher looked last */
 	uint8_t is_sampled;    /* from outside: by events that it inherited */
-	uint8_t is_unseen;   /* is_sampled, to its end, and of its own events there is no sample: those of CPUs count */
-	uint64_t end_ns;     /* CLOCK_MONOTONIC: when its events ended; 0: not known */
-	uint64_t ending_ns;  /* CPU time that was sampled after that, of the kernel: no count has it */
-	uint8_t is_unwaited; /* no process of the tree waited for it, or for one above it: wait4(2)'s times lack it */
-	uint8_t reason;      /* enum csink_spawn_reason, 0 unknown: why it could not be injected */
+	uint8_t is_unseen;     /* is_sampled, to its end, and brief: no samples of its own count, but those of CPUs */
+	uint64_t end_ns;       /* CLOCK_MONOTONIC: when its events ended; 0: not known */
+	uint64_t ending_ns;    /* CPU time that was sampled after that, of the kernel: no count has it */
+	uint8_t is_unwaited;   /* no process of the tree waited for it, or for one above it: wait4(2)'s times lack it */
+	uint8_t reason;        /* enum csink_spawn_reason, 0 unknown: why it could not be injected */
 };
 
 /* Exact totals of the whole tree. A value that could not be measured has its has_ flag clear and is never printed as 0.

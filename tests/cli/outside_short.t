@@ -33,20 +33,26 @@ print(any(row["module"] == "[anon]" for row in rows) and "unknown code")' | past
 if [ "$(id -u)" = 0 ]; then
 	countersink -o c.pb.gz -- sh many 2>err
 	is "$(shown c.pb.gz)" "0 functions False ends False" "root: their functions, execs and ends of processes by name, and all of the CPU time"
-	like "$(cat err)" 'note .*processes without a sample of their own.* are shown by [0-9]+ of them' \
+	like "$(cat err)" 'note .*brief processes are shown by [0-9]+ of them' \
 		"root: the report gives the reason"
 	like "$(cat err)" 'outside .*: brief \([0-9]+ times\)' "root: the line outside has all of them"
+	# Their own samples are all in the first of two equal phases; by chance a quarter is farther away than 5 sigma.
+	countersink -o c.pb.gz -- sh -c 'i=0; while [ $i -lt 300 ]; do "$0" 800 800; i=$((i + 1)); done' "$TARGETS/static_phases" 2>err
+	is "$(countersink export -f folded c.pb.gz | awk '
+		/;first_phase/ { first += $NF } /;second_phase/ { second += $NF }
+		END { share = first / (first + second); print (share > 0.25 && share < 0.75 ? "both" : share) }')" both \
+		"root: programs that are longer than a period, and all alike, have all of their phases"
 	countersink -o c.pb.gz -- sh -c 'i=0; while [ $i -lt 100 ]; do "$0" 0; i=$((i + 1)); done' "$TARGETS/burn" >out 2>err
 	unlike "$(cat err)" 'do_exit|samples of the CPUs' "root, a tree that is injected: CPUs are not sampled"
 	countersink -o c.pb.gz -- ./static 0.3 2>err
-	unlike "$(cat err)" 'processes without a sample' "root: a program with samples of its own is shown by these"
+	unlike "$(cat err)" 'brief processes are' "root: a program with samples of its own is shown by these"
 else
 	skip "CPUs are sampled" "only root may"
 fi
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 1 ]; then
 	unprivileged countersink -o c.pb.gz -- sh many 2>err
 	like "$(shown c.pb.gz)" '^0 .* bracket False False$' "others than root: they are named, with all of the CPU time"
-	unlike "$(cat err)" 'processes without a sample' "others than root: no samples of CPUs are reported"
+	unlike "$(cat err)" 'brief processes are' "others than root: no samples of CPUs are reported"
 else
 	skip "CPUs may not be sampled" "perf_event_paranoid lets every user"
 fi
