@@ -470,10 +470,15 @@ check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those o
 	@tests/stats/compare_stats $<
 
 .PHONY: check-suites
-check-suites: all ## compare suites of harnesses that come from npm (which is asked)
-	@scripts/install-deps ci
+check-suites: all ## compare suites of harnesses that come from npm (which is asked) and as crates
+	@scripts/install-deps suites
 	@tests/browser/fetch_npm $(B)/npm-suites tests/gate/suites/package.json
 	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm-suites prove --timer --failures --comments tests/cli/gate_suite_node.t
+	@mkdir -p $(B)/criterion
+	@cp $(addprefix tests/gate/suites/criterion/,Cargo.toml criterion_suite.rs) $(B)/criterion/
+	cargo build --release --offline --quiet --manifest-path $(B)/criterion/Cargo.toml --target-dir $(B)/criterion \
+		--config 'source.crates-io.replace-with="debian"' --config 'source.debian.directory="/usr/share/cargo/registry"'
+	BUILD=$(CURDIR)/$(B) prove --timer --failures --comments tests/cli/gate_suite_criterion.t
 
 # The examples for CI, run as they are: they clone and build what is committed here, twice each.
 .PHONY: check-ci

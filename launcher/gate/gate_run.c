@@ -105,9 +105,9 @@ static bool is_pipe(const char *path)
 	return !stat(path, &st) && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-static int open_streams(struct making *making)
+static int open_streams(struct making *making, bool profile)
 {
-	const char *input = making->runner->input;
+	const char *input = making->runner->input, *output = profile ? making->runner->output : NULL;
 
 	if (input && is_pipe(input)) {
 		snprintf(making->outcome->why, sizeof(making->outcome->why),
@@ -115,7 +115,8 @@ static int open_streams(struct making *making)
 		return -EINVAL;
 	}
 	making->fds[0] = open(input ? input : "/dev/null", O_RDONLY | O_CLOEXEC);
-	making->fds[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	making->fds[1] = output ? open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
+				: open("/dev/null", O_WRONLY | O_CLOEXEC);
 	making->fds[2] = memfd_create("stderr", MFD_CLOEXEC);
 	for (int i = 0; i < 3; i++) {
 		if (making->fds[i] < 0)
@@ -231,7 +232,7 @@ int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t paddi
 	making.runner = runner;
 	making.outcome = outcome;
 	making.injection.directory.fd = -1;
-	err = open_streams(&making);
+	err = open_streams(&making, profile);
 	if (err)
 		return err;
 	inject = profile && !csink_injection_prepare(&making.injection, argv[0], outcome->why, sizeof(outcome->why));

@@ -24,6 +24,7 @@ struct csink_profile;
 struct csink_gate_runner {
 	const char *texts[CSINK_NR_RUN_OPTS]; /* the values for the library: as csink_env_build takes them */
 	const char *input;                    /* a file that every run gets as its stdin; NULL: /dev/null */
+	const char *output;                   /* a file that has the stdout of the latest profiled run; likewise */
 	struct csink_chosen_events events;
 	char frequency_text[24];
 	char event_reason[160];

@@ -11,6 +11,7 @@
 
 #include "launcher/base/json_read.h"
 #include "launcher/gate/suite/harness.h"
+#include "launcher/gate/suite/tasks.h"
 #include "launcher/gate/suite/xml_tags.h"
 #include "tests/unit/refuse.h"
 #include "tests/unit/tap.h"
@@ -169,6 +170,59 @@ static void test_cases(void)
 		   !listed.cases[3].has[CSINK_GATE_NEW],
 	   "the other side's case of a name is the same one");
 	csink_suite_free(&listed);
+}
+
+static void test_criterion(void)
+{
+	struct csink_suite_case c = {.name = (char *)"a [b]"};
+	const char *out = "Benchmarking a [b]\nBenchmarking a [b]: Warming up for 1.0000 s\n\n"
+			  "Completed 1023 iterations in 1755145427 nanoseconds, estimated execution time is 8 ns\n"
+			  "Benchmarking a [b]: Collecting 10 samples in estimated 1.0000 s (5500 iterations)\n";
+	const char *other = "Completed 1 iterations in 1 ns\n"
+			    "Benchmarking a [b] c: Collecting 10 samples in estimated 1 s (5 iterations)\n";
+	char why[256] = "";
+
+	suite.takes_fractions = true;
+	same(chosen(&csink_suite_criterion, "a [b]/(c).{d}", 40000000),
+	     "bench|--own|--bench|^a \\[b\\]/\\(c\\)\\.\\{d\\}$|--noplot|--verbose|--sample-size|10|--nresamples|10|"
+	     "--warm-up-time|0.010000|--measurement-time|0.040000",
+	     "criterion: an id is an anchored and quoted regular expression");
+	suite.takes_fractions = false;
+	ok(NULL != strstr(chosen(&csink_suite_criterion, "abc...", 40000000),
+			  "|^abc|--noplot|--verbose|--sample-size|10|--nresamples|10|--warm-up-time|1|--measurement-"
+			  "time|1"),
+	   "criterion before 0.4: whole seconds; an id that is printed in part is no whole line");
+	ok(csink_suite_criterion.count(&c, out, NULL, why, sizeof(why)) == 6523,
+	   "criterion: iterations of the warm-up and of the measurement are added up");
+	ok(csink_suite_criterion.count(&c, "Gnuplot not found\n", NULL, why, sizeof(why)) == 0,
+	   "criterion: no measurement is no run");
+	ok(csink_suite_criterion.count(&c, strstr(out, "Benchmarking a [b]: Coll"), NULL, why, sizeof(why)) < 0,
+	   "criterion: a warm-up of which the iterations are unknown is an error");
+	ok(csink_suite_criterion.count(&c, other, NULL, why, sizeof(why)) < 0 && strstr(why, "'a [b] c'"),
+	   "criterion: another benchmark beside the case is an error");
+}
+
+static void test_tasks(void)
+{
+	struct csink_suite_case c = {.name = (char *)"a"};
+	const char *done = "{\"name\":\"a\",\"iterations\":7,\"seconds\":0.5,\"async\":false}\n";
+	const char *twice = "{\"name\":\"a\",\"iterations\":7}\n{\"name\":\"a\",\"iterations\":7}\n";
+	char why[64] = "";
+
+	ok(!csink_tasks_keep(&c, "") && csink_tasks_count(&c, NULL, done, why, sizeof(why)) == 7 &&
+		   csink_tasks_seconds(&c, NULL, done) == 0.5,
+	   "tasks of node: iterations and their time");
+	ok(csink_tasks_holds(&c, 0, "countersinkIterations") && !csink_tasks_holds(&c, 0, "main"),
+	   "tasks of node: samples of the iterations are the case's");
+	ok(csink_tasks_count(&c, NULL, twice, why, sizeof(why)) < 0, "tasks of node: two of them are an error");
+	ok(csink_tasks_count(&c, NULL, "{\"name\":\"a\",\"error\":\"no\"}", why, sizeof(why)) < 0 && strstr(why, "no"),
+	   "tasks of node: what is thrown is an error");
+	ok(csink_tasks_count(&c, NULL, NULL, why, sizeof(why)) == 0 &&
+		   csink_tasks_count(&c, NULL, "garbage\n", why, sizeof(why)) == 0,
+	   "tasks of node: no report, and one that is no JSON, are no run");
+	csink_tasks_count(&c, NULL, "{\"name\":\"a\",\"iterations\":7,\"async\":true}", why, sizeof(why));
+	ok(csink_tasks_holds(&c, 0, "main"), "tasks of node: of an asynchronous one, all samples are the case's");
+	free(c.own);
 }
 
 static void test_xml(void)
@@ -405,6 +459,8 @@ int main(void)
 	test_pytest();
 	test_lines();
 	test_cases();
+	test_criterion();
+	test_tasks();
 	test_xml();
 	test_json();
 	test_errors();

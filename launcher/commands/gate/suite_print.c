@@ -46,7 +46,9 @@ static void print_point(FILE *out, const struct csink_suite_result *r, uint32_t 
 		return;
 	fputs("  ---\n", out);
 	csink_gate_put_yaml(out, "verdict", csink_suite_word(r, c));
-	fprintf(out, "  pairs: %u\n  iterations: %llu\n", c->pairs[1], c->is_by_time ? 0ULL : (unsigned long long)c->n);
+	fprintf(out, "  pairs: %u\n", c->pairs[1]);
+	if (!c->is_by_time)
+		fprintf(out, "  iterations: %llu\n", (unsigned long long)c->n);
 	fprintf(out, "  p: %.3g\n", c->p);
 	if (csink_gate_where(&one, NULL, where, sizeof(where)) >= 0)
 		csink_gate_put_yaml(out, "where", where);

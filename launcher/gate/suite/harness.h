@@ -18,6 +18,7 @@
 	X(tinybench)                                                                                                   \
 	X(gbench)                                                                                                      \
 	X(catch2)                                                                                                      \
+	X(criterion)                                                                                                   \
 	X(gotest)                                                                                                      \
 	X(lines)
 
@@ -56,8 +57,10 @@ struct csink_suite_harness {
 	 * time is measured. */
 	double (*seconds)(const struct csink_suite_case *c, const char *out, const char *report);
 
-	bool varies;  /* equal numbers do not give equal work: each run is divided by what count says of it */
-	bool one_run; /* a run is one iteration: there is no number to choose */
+	bool by_time;       /* it takes no number, but a time: see is_by_time */
+	bool prints_number; /* what count needs is printed, in measured runs, too */
+	bool varies;        /* equal numbers do not give equal work: each run is divided by what count says of it */
+	bool one_run;       /* a run is one iteration: there is no number to choose */
 	/* The number is chosen by a word of the command, which may have none: NULL or the function that says so. */
 	bool (*takes_number)(const struct csink_suite *suite);
 	/* The least seconds of an iteration at which exact numbers pay; of what is cheaper, a time is chosen. NULL:

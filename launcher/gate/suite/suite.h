@@ -76,6 +76,7 @@ struct csink_suite {
 	struct csink_gate_series *series;
 	struct csink_gate_looks looks; /* at the runs that confirm */
 	bool takes_iterations;         /* the harness takes exact numbers of iterations; else see is_by_time */
+	bool takes_fractions;          /* of seconds, where it takes a time */
 	struct csink_run_directory directory;
 	char report[CSINK_RUN_DIRECTORY_PATH + 8];  /* the harness's, in that directory; "" there is none */
 	char module[CSINK_RUN_DIRECTORY_PATH + 16]; /* of harnesses of node: what it loads (tasks.h); "" none */

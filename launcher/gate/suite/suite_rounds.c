@@ -117,6 +117,7 @@ static int make_run(struct csink_suite *suite, struct csink_suite_case *c, int s
 	series->plan = &c->plan;
 	series->data = &c->data;
 	*series->error = '\0';
+	series->runner->output = suite->harness->prints_number && *suite->report ? suite->report : NULL;
 	csink_suite_watch(suite, fmin(limit, last));
 	err = csink_gate_turn(series, (enum csink_gate_side)side, (int32_t)number);
 	csink_suite_watch(suite, 0);

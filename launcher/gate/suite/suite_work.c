@@ -178,10 +178,11 @@ int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
 	struct trial trial, old;
 	int err;
 
-	c->n = 1;
+	c->is_by_time = harness->by_time;
+	c->n = harness->by_time ? (uint64_t)(suite->run_seconds * 1e9) : 1;
 	c->screen_p = c->p = NAN;
-	err = try_side(suite, c, CSINK_GATE_OLD, 1, &trial);
-	if (!err && c->state != CSINK_SUITE_FAILED && !is_one)
+	err = try_side(suite, c, CSINK_GATE_OLD, c->n, &trial);
+	if (!err && c->state != CSINK_SUITE_FAILED && !is_one && !harness->by_time)
 		err = isnan(trial.work) ? find_number(suite, c, trial.cpu) : find_number_reported(suite, c, &trial);
 	c->seconds = 0;
 	if (!err && c->state != CSINK_SUITE_FAILED)
@@ -198,8 +199,11 @@ int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
 	if (c->is_by_time)
 		csink_gate_note(
 			suite->series,
-			"this version of the harness takes no exact number of iterations of cheap cases: their runs "
-			"are divided by the iterations that it reports, and so is what a process costs to start");
+			"%s: their runs "
+			"are divided by the iterations that it reports, and so is what a process costs to start",
+			harness->by_time
+				? "this harness takes no exact number of iterations of cases"
+				: "this version of the harness takes no exact number of iterations of cheap cases");
 	return 0;
 }
 
@@ -240,7 +244,10 @@ int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
 		return 0;
 	}
 	report = csink_suite_take_report(suite);
-	made = suite->harness->count(c, NULL, report, why, sizeof(why));
+	if (suite->harness->prints_number)
+		made = suite->harness->count(c, report, NULL, why, sizeof(why));
+	else
+		made = suite->harness->count(c, NULL, report, why, sizeof(why));
 	free(report);
 	if (!(made > 0)) {
 		csink_suite_case_fail(c, "a run reports no iterations%s%s", *why ? ": " : "", why);
