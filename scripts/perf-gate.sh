@@ -12,7 +12,8 @@ usage()
 
 	PERF_GATE_BUILD    how each of the two is built, a shell command (make)
 	PERF_GATE_OPTIONS  more options of countersink gate (--max-time=120)
-	PERF_GATE_RESULTS  a directory for gate.tap, gate.xml, gate.json, gate.md and gate.html (perf-gate)
+	PERF_GATE_RESULTS  a directory for gate.tap, gate.xml, gate.json, gate.badge.json, gate.md and gate.html (perf-gate)
+	PERF_GATE_LINK     where gate.html will be found, a URL: gate.md has a link to it
 	COUNTERSINK        the program (countersink)
 	END
 }
@@ -59,7 +60,9 @@ mkdir -p "$results"
 rm -f "$results"/gate.*
 out=$(quoted "$results")/gate
 status=0
-compare "$base/tree" "$top" "--junit $out.xml --json $out.json --markdown $out.md --html $out.html --tap $out.tap" "$@" ||
+formats="--junit $out.xml --json $out.json --badge $out.badge.json --markdown $out.md --html $out.html --tap $out.tap"
+[ -z "${PERF_GATE_LINK:-}" ] || formats="$formats --html-link $(quoted "$PERF_GATE_LINK")"
+compare "$base/tree" "$top" "$formats" "$@" ||
 	status=$?
 [ ! -e "$results/gate.tap" ] || cat "$results/gate.tap"
 exit "$status"

@@ -212,8 +212,7 @@ static void note_kept(struct csink_gate_series *series)
 			first, nr > 1 ? " (and others)" : "");
 }
 
-/* Each side's runs in one profile. Returns 0 or -ENOMEM. */
-static int finish_merges(struct csink_gate_series *series)
+int csink_gate_series_join(struct csink_gate_series *series)
 {
 	int err = 0;
 
@@ -240,7 +239,7 @@ int csink_gate_series_make(struct csink_gate_series *series)
 		err = series->plan->runs ? make_planned(series) : make_as_needed(series);
 	end_progress(series);
 	csink_symbols_keep_end();
-	merge_err = finish_merges(series);
+	merge_err = csink_gate_series_join(series);
 	err = err ? err : merge_err;
 	if (!err) {
 		note_kept(series);

@@ -54,6 +54,9 @@ struct csink_gate_series {
 	char *notes[CSINK_GATE_MAX_NOTES];
 };
 
+/** After the runs: each side's runs that were kept in one profile. Returns 0 or -ENOMEM. */
+int csink_gate_series_join(struct csink_gate_series *series);
+
 /**
  * Make the runs. They are in data then, and their merged profiles in kept.
  * Returns 0, -EINTR (signal), -ECHILD (a command failed: error), or another -errno (error).

@@ -15,7 +15,7 @@ gate() {
 # machine that favours that one on one side makes it look as if its cost had moved.
 
 # ---- two commands: a function that takes five times as long
-gate --runs 16 --seed 1 --threshold 25% --junit out.xml --json out.json --markdown out.md --html out.html --verdict out.verdict --github \
+gate --runs 16 --seed 1 --threshold 25% --junit out.xml --json out.json --markdown out.md --html out.html --verdict out.verdict --badge out.badge --html-link https://example.org/gate.html --github \
 	--vs "$WORK alpha 40 beta 10 gamma 20" -- "$WORK" alpha 40 beta 50 gamma 20
 is $? 3 "a slower function: status 3"
 like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed: \+[0-9.]+ % \(95 % CI \+' "the slower function is named, with its confidence interval"
@@ -53,6 +53,8 @@ is "$(head -n 1 out.verdict)" regressed "the first line of the verdict file is t
 like "$(sed -n '2,$p' out.verdict)" '^\{"verdict":"regressed","status":3,"headline":".*beta in gate_work \+.*"\}$' \
 	"the second line of the verdict is an object with the headline"
 like "$(cat out.md)" '\| &#10060; regressed \| beta in gate\\_work \| \+' "Markdown has the same verdict"
+like "$(cat out.md)" '^\[Differential flame graph\]\(https://example.org/gate.html\)$' "Markdown has the link to the page"
+like "$(cat out.badge)" '^\{"schemaVersion":1,"label":"performance","message":"[0-9]+ regressed","color":"red"\}$' "the badge has the number of regressions"
 line=$(grep -n '^WORKER(beta' "$SRC/tests/targets/gate_work.c" | cut -d: -f1)
 like "$(cat err)" "^::error file=.*gate_work.c,line=$line,title=countersink gate::beta in gate_work regressed%3A? ?.*|^::error file=.*gate_work.c,line=$line,title=.*::beta" \
 	"the GitHub annotation has the function's first line"

@@ -20,7 +20,7 @@ gate --suite=gbench --list-cases --cases 'Sum|Both' --vs "$BENCH 0 old" -- "$BEN
 is "$(grep '^[A-Z]' out.tap | tr '\n' ';')" 'BM_Both<int, char>/a b[0]{1};BM_Sum/1;BM_Sum/10;' "--cases chooses by a regular expression"
 
 # ---- a function that is slower in two cases, and the cases that err
-gate --suite --seed 5 --threshold 10% --screen 6 --confirm 20 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict \
+gate --suite --seed 5 --threshold 10% --screen 6 --confirm 20 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict --badge out.badge --html out.html --html-link https://example.org/1/gate.html \
 	--github --vs "$BENCH 0 old" -- "$BENCH" 60 new
 is $? 3 "a slower function: status 3" || diag "$(cat out.tap err)"
 is "$(sed -n 1p out.tap)" "TAP version 13" "the output is TAP 13"
@@ -54,7 +54,15 @@ PY
 is $? 0 "JSON has the same verdicts" || diag "$(cat json.out)"
 is "$(sed -n 1p out.verdict)" regressed "the first line of the verdict file is the verdict"
 like "$(sed -n 2p out.verdict)" '^\{"verdict":"regressed","status":3,"headline":"2 of 9 cases slower' "the second line of the verdict file has the headline"
-like "$(cat out.md)" '^\| regressed \| BM\\_Hash \| hash\\_of in made\\_bench regressed' "Markdown has the same verdict"
+like "$(cat out.md)" '^\| &#10060; regressed \| BM\\_Hash \| \+[0-9.]+ % \| \+[0-9.]+ to \+[0-9.]+ \| hash\\_of in made\\_bench \| \+[0-9.]+ % \| \+[0-9.]+ to \+[0-9.]+ \|$' \
+	"Markdown has a slower case with its interval, and the function with its own"
+is "$(sed '/^<details>/,$d' out.md | grep -c '^| [&a-z#0-9;]* *[a-z]')" 8 "without folding, Markdown shows what needs attention: a head and seven rows" || diag "$(cat out.md)"
+ok "what is seen at once fits on a screen" test "$(sed '/^<details>/,/^<.details>/d' out.md | wc -l)" -le 24
+like "$(cat out.md)" '^\[Differential flame graph\]\(https://example.org/1/gate.html\)$' "Markdown has the link to the page"
+like "$(cat out.html)" 'hash_of' "the page has the functions"
+unlike "$(cat out.html)" 'XM_Crash' "and the runs that confirmed alone"
+is "$(python3 -c 'import json; b = json.load(open("out.badge")); print(b["schemaVersion"], b["label"], b["message"], b["color"])')" \
+	"1 performance 2 of 9 cases slower red" "the badge has the number of slower cases"
 like "$(cat err)" '^::error title=countersink gate::BM_Hash: hash_of in made_bench regressed' "an annotation names case and function"
 
 # ---- nothing slower, and an error alone
@@ -64,6 +72,10 @@ like "$(sed -n 2p out.tap)" '^# no case of 2 ' "the first line has the number of
 XDG_RUNTIME_DIR=$TMP/own gate --suite --screen 5 --confirm 5 --run-time 5ms --cases 'XM_Crash' --verdict out.verdict --vs "$BENCH 0 old" -- "$BENCH" 9 new
 is $? 1 "a case in error, and none slower: status 1" || diag "$(cat out.tap err)"
 is "$(sed -n 1p out.verdict)" error "the verdict is an error"
+gate --suite --self-check --html-link 'javascript:alert(1)' -- "$BENCH" 0 old
+is $? 2 "--html-link that is no http URL: status 2"
+gate --suite --self-check --html-link 'https://a/b)c' -- "$BENCH" 0 old
+is $? 2 "--html-link that would end the link: status 2"
 
 gate --suite -o /dev/full --screen 2 --confirm 2 --run-time 5ms --cases BM_Sum --self-check -- "$BENCH" 0 old
 is $? 1 "an output that cannot be written: status 1"
@@ -123,7 +135,7 @@ unlike "$(cat out.tap)" 'rate regressed' "a higher rate is no regression"
 # ---- so few pairs can show nothing: there is time for more
 gate --suite=lines --list 'echo one' --threshold 10% --screen 0 --confirm 5 --vs './rate 20' -- ./rate 10
 is $? 3 "a case that is open after --confirm pairs goes on until it is settled" || diag "$(cat out.tap err)"
-like "$(cat out.tap)" '^  pairs: (1[4-9]|[2-9][0-9])$' "it has more pairs than --confirm"
+like "$(cat out.tap)" '^  pairs: (1[4-9]|[2-9][0-9]|[0-9]{3,})$' "it has more pairs than --confirm"
 gate --suite=lines --list 'echo one' --self-check -- yes '{case}'
 like "$(cat out.tap)" '^not ok 1 - one: error: the old side: it printed more than 64 MiB, and was killed$' "a case that prints without end is an error"
 

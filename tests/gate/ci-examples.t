@@ -69,7 +69,22 @@ job() {
 	) >job.out 2>job.err
 }
 
+# GitHub's command: there is no comment to replace at first, and a fork's token may write none.
+mkdir commands
+cat >commands/gh <<'END'
+#!/bin/sh
+[ "$1 $2 $3 $GH_TOKEN" = "pr comment 7 a-token" ] || exit 9
+[ "$4" != --edit-last ] || [ -e "$COMMENT" ] || exit 1
+while [ "$1" != --body-file ]; do
+	shift
+done
+cp "$2" "$COMMENT"
+END
+chmod +x commands/gh
+export COMMENT=$TMP/comment.md PATH=$TMP/commands:$PATH
+
 for ci in github gitlab; do
+	rm -f "$COMMENT"
 	job $ci slower
 	is $? 3 "$ci: a branch that is slower fails" || diag "$(tail -50 job.out job.err)"
 	like "$(cat job.out)" '^not ok [0-9]+ - solve in bench regressed: \+' "$ci: and names the function"
@@ -82,7 +97,11 @@ for ci in github gitlab; do
 		like "$(cat job.err)" '^::error file=bench.c,line=1[0-9],title=countersink gate::solve in bench' \
 			"github: the annotation is at the function"
 		like "$(cat summary.md)" 'regressed \| solve in bench' "github: the summary has it"
+		ok "github: the comment is the same" cmp -s "$COMMENT" artifacts/perf-gate/gate.md
+		like "$(cat "$COMMENT")" '\(https://example.org/a/project/actions/runs/12#artifacts\)' "github: the comment has a link to the artifacts"
 	fi
+	[ $ci != gitlab ] || like "$(cat artifacts/perf-gate/gate.md)" '/jobs/12/artifacts/file/perf-gate/gate.html\)' "gitlab: Markdown has a link to the page"
+	like "$(cat artifacts/perf-gate/gate.badge.json)" '"message":"[0-9]+ regressed","color":"red"' "$ci: there is a badge"
 	job $ci same
 	is $? 0 "$ci: a branch that changes nothing passes" || diag "$(tail -50 job.out job.err)"
 	ok "$ci: its results are kept" test -s artifacts/perf-gate/gate.html

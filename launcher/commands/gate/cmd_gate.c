@@ -28,7 +28,6 @@
 #include "launcher/gate/gate_command.h"
 #include "launcher/gate/series.h"
 #include "launcher/output/export.h"
-#include "launcher/output/html.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/find_program.h"
 #include "launcher/session/output_place.h"
@@ -69,22 +68,6 @@ static bool write_file(const char *path, unsigned int how, void (*print)(FILE *,
 	struct printing p = {print, result};
 
 	return csink_gate_write(path, how, print_result, &p);
-}
-
-/* Both sides' runs as a differential flame graph. */
-static bool write_html(const char *path, struct csink_gate_series *series, const struct csink_html_side *sides)
-{
-	struct csink_html_page page = {{sides[0], sides[1]}, 2, "countersink gate", NULL};
-	int err;
-
-	if (!sides[0].profile || !sides[1].profile) {
-		csink_gate_note(series, "%s was not written: there are no samples of both sides", path);
-		return true;
-	}
-	err = csink_export_page(path, &page);
-	if (err)
-		csink_say_unwritten(path, -err, NULL);
-	return !err;
 }
 
 /*
@@ -149,12 +132,14 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 		{CSINK_GATE_OPT_JUNIT, 0, csink_gate_print_junit},
 		{CSINK_GATE_OPT_JSON, 0, csink_gate_print_json},
 		{CSINK_GATE_OPT_MARKDOWN, CSINK_OUTFILE_APPEND, csink_gate_print_markdown},
+		{CSINK_GATE_OPT_BADGE, 0, csink_gate_print_badge},
 	};
 	char headline[1024];
 	bool written = true;
 
 	if (*csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML) && !r->error)
-		written = write_html(csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML), &gate->series, sides);
+		written = csink_gate_write_page(csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML), &gate->series,
+						sides);
 	r->pin = gate->series.pin;
 	r->notes = gate->series.notes;
 	r->nr_notes = gate->series.nr_notes;
@@ -453,6 +438,7 @@ static void take_settings(struct gate *gate)
 	const struct csink_gate_plan *plan = &gate->set.plan;
 
 	gate->result.how = gate->set.how;
+	gate->result.page_link = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML_LINK);
 	gate->result.warmup = plan->warmup;
 	gate->data.exact = plan->counting;
 	gate->data.paired = plan->argv[CSINK_GATE_OLD];

@@ -115,6 +115,22 @@ static int resolve_history(const struct csink_gate_settings *s)
 	return 0;
 }
 
+/* It is put into Markdown, where it is followed. */
+static int resolve_link(const struct csink_gate_settings *s)
+{
+	const char *link = csink_gate_option_text(s, CSINK_GATE_OPT_HTML_LINK);
+
+	if (*link && strncmp(link, "https://", 8) && strncmp(link, "http://", 7))
+		return csink_gate_refuse(s, CSINK_GATE_OPT_HTML_LINK, "no URL that begins with https:// or http://");
+	for (; *link; link++) {
+		if (!isgraph((unsigned char)*link) || strchr("()<>[]\"\\`", *link))
+			return csink_gate_refuse(
+				s, CSINK_GATE_OPT_HTML_LINK,
+				"no URL: blanks, brackets, quotes and letters beyond ASCII have to be encoded (%20)");
+	}
+	return 0;
+}
+
 /* One of --vs, --baseline and --self-check says what to compare with. */
 static int resolve_sides(struct csink_gate_settings *s)
 {
@@ -198,7 +214,7 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 	char why[CSINK_WHY_BYTES];
 
 	if (csink_gate_suite_check(s) || resolve_numbers(s) || resolve_sides(s) || resolve_counting(s) ||
-	    resolve_history(s))
+	    resolve_history(s) || resolve_link(s))
 		return -EINVAL;
 	plan->prepare = *csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)
 				? (char *)csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)

@@ -7,11 +7,24 @@
 #include "launcher/base/text.h"
 #include "launcher/commands/gate/gate_result.h"
 
+#define MAX_SHOWN 10 /* rows that a reader sees at once; the others are folded */
 #define MAX_ROWS 100 /* GitHub takes a summary of 1 MiB at most */
+
+const char *csink_gate_mark(enum csink_gate_verdict verdict)
+{
+	static const char *const marks[CSINK_GATE_NR_VERDICTS] = {"", "&#9989; ", "&#10060; ", "&#10067; "};
+
+	return marks[verdict];
+}
+
+void csink_gate_put_link(FILE *out, const struct csink_gate_result *r)
+{
+	if (!r->error && r->page_link && *r->page_link)
+		fprintf(out, "\n[Differential flame graph](%s)\n", r->page_link);
+}
 
 static void print_row(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
 {
-	static const char *const marks[] = {"", "&#9989; ", "&#10060; ", "&#10067; "};
 	char name[512], change[32], means[2][64], share[64] = "";
 
 	csink_gate_row_name(r, row, name, sizeof(name));
@@ -20,30 +33,48 @@ static void print_row(FILE *out, const struct csink_gate_result *r, const struct
 		csink_gate_mean(r, row, side, means[side], sizeof(means[side]));
 	if (row->function >= 0)
 		snprintf(share, sizeof(share), "%.1f %%", row->shares[1] * 100);
-	fprintf(out, "| %s%s | ", marks[row->verdict], csink_gate_verdict_words[row->verdict]);
+	fprintf(out, "| %s%s | ", csink_gate_mark(row->verdict), csink_gate_verdict_words[row->verdict]);
 	csink_text_put(out, CSINK_TEXT_MARKDOWN, name);
 	fprintf(out, " | %s | %+.1f to %+.1f", change, (row->interval.low - 1) * 100, (row->interval.high - 1) * 100);
 	csink_text_print_as(out, CSINK_TEXT_MARKDOWN, " | %s | %s", means[0], means[1]);
 	fprintf(out, " | %s | %.2g |\n", share, row->q);
 }
 
-static void print_table(FILE *out, const struct csink_gate_result *r)
+/* Rows from one rank to another, those first that need attention. Returns how many there are in all. */
+static uint32_t print_rows(FILE *out, const struct csink_gate_result *r, uint32_t from, uint32_t to)
 {
 	static const enum csink_gate_verdict order[] = {CSINK_GATE_REGRESSED, CSINK_GATE_INCONCLUSIVE,
 							CSINK_GATE_IMPROVED, CSINK_GATE_UNCHANGED};
 	uint32_t nr = 0;
 
-	fputs("\n| verdict | what | change | 95 % CI | before | now | share | q |\n"
-	      "|---|---|--:|--:|--:|--:|--:|--:|\n",
-	      out);
+	if (from < r->verdicts->nr_rows)
+		fputs("\n| verdict | what | change | 95 % CI | before | now | share | q |\n"
+		      "|---|---|--:|--:|--:|--:|--:|--:|\n",
+		      out);
 	for (size_t k = 0; k < sizeof(order) / sizeof(*order); k++) {
 		for (uint32_t i = 0; i < r->verdicts->nr_rows; i++) {
-			if (r->verdicts->rows[i].verdict == order[k] && nr++ < MAX_ROWS)
+			if (r->verdicts->rows[i].verdict != order[k])
+				continue;
+			if (nr >= from && nr < to)
 				print_row(out, r, &r->verdicts->rows[i]);
+			nr++;
 		}
 	}
+	return nr;
+}
+
+/* The rows that a reader does not see at once. */
+static void print_others(FILE *out, const struct csink_gate_result *r)
+{
+	uint32_t nr = r->verdicts->nr_rows;
+
+	if (nr <= MAX_SHOWN)
+		return;
+	fprintf(out, "\n<details><summary>%u more</summary>\n", nr - MAX_SHOWN);
+	print_rows(out, r, MAX_SHOWN, MAX_ROWS);
 	if (nr > MAX_ROWS)
 		fprintf(out, "\n%u more are not shown.\n", nr - MAX_ROWS);
+	fputs("\n</details>\n", out);
 }
 
 void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
@@ -55,7 +86,10 @@ void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
 	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0)
 		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "\nWhere the time went: %s\n", text);
 	if (!r->error)
-		print_table(out, r);
+		print_rows(out, r, 0, MAX_SHOWN);
+	csink_gate_put_link(out, r);
+	if (!r->error)
+		print_others(out, r);
 	fputs("\n<details><summary>How it was measured</summary>\n\n", out);
 	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++)
 		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "- %s\n", text);

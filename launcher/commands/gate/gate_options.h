@@ -53,6 +53,9 @@
 	X(MARKDOWN, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                   \
 	  "also append Markdown to FILE (in GitHub Actions also to $GITHUB_STEP_SUMMARY)")                             \
 	X(HTML, 0, "FILE", "", CSINK_OPT_NO_ENV, "also write a page with a differential flame graph to FILE")          \
+	X(HTML_LINK, 0, "URL", "", CSINK_OPT_NO_ENV, "where the page of --html will be found, for a link in Markdown") \
+	X(BADGE, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                      \
+	  "also write a badge to FILE, as JSON that shields.io reads from a URL")                                      \
 	X(VERDICT, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                    \
 	  "also write the verdict to FILE: ok, regressed, inconclusive or error, and a line of JSON")                  \
 	X(HISTORY, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                    \

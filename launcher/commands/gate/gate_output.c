@@ -30,6 +30,21 @@ bool csink_gate_write(const char *path, unsigned int how, int (*write)(FILE *out
 	return !err;
 }
 
+bool csink_gate_write_page(const char *path, struct csink_gate_series *series, const struct csink_html_side *sides)
+{
+	struct csink_html_page page = {{sides[0], sides[1]}, 2, "countersink gate", NULL};
+	int err;
+
+	if (!sides[0].profile || !sides[1].profile) {
+		csink_gate_note(series, "%s was not written: there are no samples of both sides", path);
+		return true;
+	}
+	err = csink_export_page(path, &page);
+	if (err)
+		csink_say_unwritten(path, -err, NULL);
+	return !err;
+}
+
 bool csink_gate_is_in_actions(void)
 {
 	const char *actions = getenv("GITHUB_ACTIONS");
@@ -76,6 +91,7 @@ bool csink_gate_can_report(const struct csink_gate_settings *set)
 		{csink_gate_option_text(set, CSINK_GATE_OPT_MARKDOWN), ""},
 		{csink_gate_option_text(set, CSINK_GATE_OPT_HTML), ""},
 		{csink_gate_option_text(set, CSINK_GATE_OPT_VERDICT), ""},
+		{csink_gate_option_text(set, CSINK_GATE_OPT_BADGE), ""},
 		{csink_gate_option_text(set, CSINK_GATE_OPT_HISTORY), ""},
 		{set->update ? csink_gate_option_text(set, CSINK_GATE_OPT_BASELINE) : "", "option --baseline: "},
 		{csink_gate_summary_file(), "GITHUB_STEP_SUMMARY in the environment: "},

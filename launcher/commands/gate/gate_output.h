@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "launcher/commands/gate/gate_settings.h"
+#include "launcher/output/html.h"
 
 /**
  * Write a file by a function. What cannot be written is reported.
@@ -13,6 +14,10 @@
  * Returns whether it is written.
  */
 bool csink_gate_write(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg);
+
+/** Write both sides' runs as a page with a differential flame graph. Returns whether that succeeded; what cannot be
+ * written is reported. A side without a profile is no error: a note reports that there is no page. */
+bool csink_gate_write_page(const char *path, struct csink_gate_series *series, const struct csink_html_side *sides);
 
 /** Is this a step of GitHub's Actions? */
 bool csink_gate_is_in_actions(void);

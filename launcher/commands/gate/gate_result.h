@@ -24,6 +24,7 @@ struct csink_gate_result {
 	double seconds;     /* that all runs took */
 	uint32_t warmup;
 	struct csink_gate_pin pin; /* what was done */
+	const char *page_link;     /* where the differential flame graph will be found; "" unknown */
 	const char *error;         /* there are no verdicts; NULL: there are */
 };
 
@@ -78,12 +79,23 @@ void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_json(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_verdict(FILE *out, const struct csink_gate_result *r);
+void csink_gate_print_badge(FILE *out, const struct csink_gate_result *r);
 
 /** Write the two lines of a file with a verdict, of a suite, too. @word  one of our own: "ok", "regressed", ... */
 void csink_gate_put_verdict(FILE *out, const char *word, int status, const char *headline);
 
 /** Write a text of a point's YAML, of a suite's, too. */
 void csink_gate_put_yaml(FILE *out, const char *key, const char *text);
+
+/** Write a badge, of a suite, too, as shields.io reads it from a URL (its "endpoint"). @word  one of the verdict's
+ * words; it chooses the colour. */
+void csink_gate_put_badge(FILE *out, const char *word, const char *message);
+
+/** The mark of a verdict in Markdown, with a blank behind it; "" of what is unchanged. */
+const char *csink_gate_mark(enum csink_gate_verdict verdict);
+
+/** Write the link to the differential flame graph as Markdown, a paragraph; nothing where there is none. */
+void csink_gate_put_link(FILE *out, const struct csink_gate_result *r);
 
 void csink_gate_print_github(FILE *out, const struct csink_gate_result *r);
 

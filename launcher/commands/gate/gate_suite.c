@@ -30,7 +30,7 @@ static const enum csink_gate_opt only_suites[] = {
 };
 static const enum csink_gate_opt never_suites[] = {
 	CSINK_GATE_OPT_BASELINE, CSINK_GATE_OPT_UPDATE_BASELINE, CSINK_GATE_OPT_DETERMINISTIC, CSINK_GATE_OPT_RUNS,
-	CSINK_GATE_OPT_WARMUP,   CSINK_GATE_OPT_JUNIT,           CSINK_GATE_OPT_HTML,          CSINK_GATE_OPT_HISTORY,
+	CSINK_GATE_OPT_WARMUP,   CSINK_GATE_OPT_JUNIT,           CSINK_GATE_OPT_HISTORY,
 };
 
 bool csink_gate_is_suite(const struct csink_gate_settings *set)
@@ -152,7 +152,7 @@ static void annotate(const struct csink_suite_result *r)
 	fflush(stderr);
 }
 
-static int write_result(const struct csink_gate_settings *set, struct csink_suite_result *r)
+static int write_result(const struct csink_gate_settings *set, struct csink_suite_result *r, bool written)
 {
 	static const struct {
 		enum csink_gate_opt option;
@@ -162,9 +162,9 @@ static int write_result(const struct csink_gate_settings *set, struct csink_suit
 		{CSINK_GATE_OPT_TAP, 0, csink_suite_print_tap},
 		{CSINK_GATE_OPT_JSON, 0, csink_suite_print_json},
 		{CSINK_GATE_OPT_MARKDOWN, CSINK_OUTFILE_APPEND, csink_suite_print_markdown},
+		{CSINK_GATE_OPT_BADGE, 0, csink_suite_print_badge},
 	};
 	char headline[2048];
-	bool written = true;
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++)
 		written &=
@@ -181,6 +181,23 @@ static int write_result(const struct csink_gate_settings *set, struct csink_suit
 	}
 	written &= write_file(csink_gate_option_text(set, CSINK_GATE_OPT_VERDICT), 0, csink_suite_print_verdict, r);
 	return written ? csink_suite_status(r) : CSINK_EXIT_FAILED;
+}
+
+/* The runs that confirmed, of all cases together. */
+static bool write_page(const struct csink_gate_settings *set, const struct csink_suite *suite,
+		       const struct csink_suite_result *r)
+{
+	const char *path = csink_gate_option_text(set, CSINK_GATE_OPT_HTML);
+	struct csink_html_side sides[CSINK_GATE_NR_SIDES];
+	uint32_t nr = 0;
+
+	if (!*path || r->error)
+		return true;
+	for (uint32_t i = 0; i < suite->nr; i++)
+		nr += suite->cases[i].pairs[1];
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+		sides[side] = (struct csink_html_side){suite->series->kept[side], r->gate->commands[side], nr};
+	return csink_gate_write_page(path, suite->series, sides);
 }
 
 /* ---- running ---- */
@@ -271,6 +288,7 @@ static int run(struct csink_gate_settings *set, struct csink_suite *suite, struc
 {
 	struct csink_gate_series *series = suite->series;
 	uint64_t start_ns = csink_monotonic_ns();
+	bool page_written;
 	int err = csink_suite_find_kind(suite, csink_gate_option_text(set, CSINK_GATE_OPT_SUITE));
 
 	r->kind = suite->harness ? suite->harness->name : "";
@@ -287,9 +305,10 @@ static int run(struct csink_gate_settings *set, struct csink_suite *suite, struc
 	if (err)
 		fail(r, suite, err);
 	r->seconds = (double)(csink_monotonic_ns() - start_ns) / 1e9;
+	page_written = write_page(set, suite, r);
 	gate->notes = series->notes;
 	gate->nr_notes = series->nr_notes;
-	return write_result(set, r);
+	return write_result(set, r, page_written);
 }
 
 int csink_gate_suite_run(struct csink_gate_settings *set, struct csink_gate_series *series,

@@ -50,8 +50,7 @@ bool csink_suite_is_slower(const struct csink_suite_result *r, const struct csin
 	return find_row(r, c, true);
 }
 
-/* The row to name a case by that fails: its first function, else its first figure; NULL: none fails. */
-static const struct csink_gate_row *main_row(const struct csink_suite_result *r, const struct csink_suite_case *c)
+const struct csink_gate_row *csink_suite_main_row(const struct csink_suite_result *r, const struct csink_suite_case *c)
 {
 	const struct csink_gate_row *row = find_row(r, c, true);
 
@@ -60,7 +59,7 @@ static const struct csink_gate_row *main_row(const struct csink_suite_result *r,
 
 bool csink_suite_is_failure(const struct csink_suite_result *r, const struct csink_suite_case *c)
 {
-	return c->state == CSINK_SUITE_FAILED || main_row(r, c) ||
+	return c->state == CSINK_SUITE_FAILED || csink_suite_main_row(r, c) ||
 	       (c->state == CSINK_SUITE_UNCONFIRMED && r->gate->rules->strict);
 }
 
@@ -78,8 +77,7 @@ const char *csink_suite_word(const struct csink_suite_result *r, const struct cs
 										: CSINK_GATE_UNCHANGED];
 }
 
-/* The CPU time of a case that has no row to name. */
-static const struct csink_gate_row *cpu_row(const struct csink_suite_case *c)
+const struct csink_gate_row *csink_suite_cpu_row(const struct csink_suite_case *c)
 {
 	for (uint32_t i = 0; i < c->verdicts.nr_metric_rows; i++) {
 		if (!strcmp(c->data.metrics[c->verdicts.rows[i].metric].name, "cpu"))
@@ -91,7 +89,7 @@ static const struct csink_gate_row *cpu_row(const struct csink_suite_case *c)
 int csink_suite_case_line(const struct csink_suite_result *r, const struct csink_suite_case *c, char *out, size_t size)
 {
 	struct csink_gate_result one = csink_suite_case_result(r, c);
-	const struct csink_gate_row *row = main_row(r, c);
+	const struct csink_gate_row *row = csink_suite_main_row(r, c);
 	char name[512], line[1024];
 
 	if (c->state == CSINK_SUITE_FAILED)
@@ -108,7 +106,7 @@ int csink_suite_case_line(const struct csink_suite_result *r, const struct csink
 		csink_gate_row_line(&one, row, line, sizeof(line));
 		return snprintf(out, size, "%s %s", name, line);
 	}
-	row = cpu_row(c);
+	row = csink_suite_cpu_row(c);
 	if (!row)
 		return snprintf(out, size, "%s", csink_suite_word(r, c));
 	csink_gate_row_line(&one, row, line, sizeof(line));

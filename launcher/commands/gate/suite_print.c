@@ -1,7 +1,9 @@
-/* The outputs of a suite: TAP 13 with a point for each case, JSON, Markdown, and the file of the verdict. */
+/* The outputs of a suite: TAP 13 with a point for each case, JSON, Markdown, the file of the verdict, and a badge. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "launcher/base/format.h"
 #include "launcher/base/json.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/gate/suite_result.h"
@@ -145,48 +147,162 @@ void csink_suite_print_json(FILE *out, const struct csink_suite_result *r)
 	fputc('\n', out);
 }
 
-/* ---- Markdown ---- */
+/* ---- Markdown: what a reader sees at once fits on a screen, the rest is folded ---- */
+
+#define MAX_SHOWN 12
+#define MAX_CASES 200 /* GitHub takes a comment of 64 KiB at most */
+#define MAX_NAME 60
+
+static void put_interval(FILE *out, const struct csink_gate_row *row)
+{
+	char change[32];
+
+	csink_gate_change(row->ratio, change, sizeof(change));
+	fprintf(out, " | %s", change);
+	if (isfinite(row->interval.low) && isfinite(row->interval.high))
+		fprintf(out, " | %+.1f to %+.1f", (row->interval.low - 1) * 100, (row->interval.high - 1) * 100);
+	else
+		fputs(" |", out);
+}
+
+static void markdown_case(FILE *out, const struct csink_suite_result *r, const struct csink_suite_case *c)
+{
+	const char *word = csink_suite_word(r, c);
+	const struct csink_gate_row *cpu = c->state == CSINK_SUITE_JUDGED ? csink_suite_cpu_row(c) : NULL;
+	const struct csink_gate_row *row = csink_suite_main_row(r, c);
+	struct csink_gate_result one = csink_suite_case_result(r, c);
+	enum csink_gate_verdict verdict = CSINK_GATE_UNCHANGED;
+	char text[4096];
+
+	for (int i = 0; i < CSINK_GATE_NR_VERDICTS; i++) {
+		if (word == csink_gate_verdict_words[i])
+			verdict = (enum csink_gate_verdict)i;
+	}
+	if (c->state == CSINK_SUITE_FAILED)
+		verdict = CSINK_GATE_REGRESSED;
+	csink_format_text(text, sizeof(text), c->name, MAX_NAME);
+	fprintf(out, "| %s%s | ", csink_gate_mark(verdict), word);
+	csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
+	if (cpu)
+		put_interval(out, cpu);
+	else
+		fputs(" | |", out);
+	*text = '\0';
+	if (row)
+		csink_gate_row_name(&one, row, text, sizeof(text));
+	else if (c->state != CSINK_SUITE_JUDGED)
+		csink_suite_case_line(r, c, text, 300);
+	fputs(" | ", out);
+	csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
+	if (row)
+		put_interval(out, row);
+	else
+		fputs(" | |", out);
+	fputs(" |\n", out);
+}
+
+/* Those first that need attention. */
+static int rank_of(const struct csink_suite_result *r, const struct csink_suite_case *c)
+{
+	const char *word = csink_suite_word(r, c);
+
+	if (csink_suite_is_slower(r, c))
+		return 0;
+	if (c->state == CSINK_SUITE_FAILED)
+		return 1;
+	if (word == csink_gate_verdict_words[CSINK_GATE_INCONCLUSIVE])
+		return 2;
+	return word == csink_gate_verdict_words[CSINK_GATE_IMPROVED] ? 3 : 4;
+}
+
+/* Cases from one rank to another. */
+static void markdown_cases(FILE *out, const struct csink_suite_result *r, uint32_t from, uint32_t to)
+{
+	uint32_t nr = 0;
+
+	if (from < r->suite->nr)
+		fputs("\n| verdict | case | CPU time | 95 % CI | what | change | 95 % CI |\n"
+		      "|---|---|--:|--:|---|--:|--:|\n",
+		      out);
+	for (int rank = 0; rank <= 4; rank++) {
+		for (uint32_t i = 0; i < r->suite->nr; i++) {
+			if (rank_of(r, &r->suite->cases[i]) != rank)
+				continue;
+			if (nr >= from && nr < to)
+				markdown_case(out, r, &r->suite->cases[i]);
+			nr++;
+		}
+	}
+}
+
+/* All that need attention, as far as they fit; of the others only how many there are, folded. */
+static uint32_t count_shown(const struct csink_suite_result *r)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < r->suite->nr; i++)
+		nr += rank_of(r, &r->suite->cases[i]) < 4;
+	nr = nr ? nr : r->suite->nr;
+	return nr < MAX_SHOWN ? nr : MAX_SHOWN;
+}
 
 void csink_suite_print_markdown(FILE *out, const struct csink_suite_result *r)
 {
+	uint32_t shown = r->error ? 0 : count_shown(r), nr = r->error ? 0 : r->suite->nr;
 	char text[4096];
 
 	csink_suite_headline(r, text, sizeof(text));
-	csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "### countersink gate: %s\n\n", text);
-	for (uint32_t i = 0, nr = 0; !r->error && i < r->suite->nr; i++) {
-		const struct csink_suite_case *c = &r->suite->cases[i];
-
-		/* What is unchanged is in the headline's number. */
-		if (!csink_suite_is_failure(r, c) && c->state == CSINK_SUITE_QUIET)
-			continue;
-		if (!nr++)
-			fputs("| verdict | case | |\n|---|---|---|\n", out);
-		csink_suite_case_line(r, c, text, sizeof(text));
-		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "| %s | %s | %s |\n", csink_suite_word(r, c), c->name,
-				    text);
+	csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "### countersink gate: %s\n", text);
+	if (shown)
+		markdown_cases(out, r, 0, shown);
+	if (!r->error)
+		csink_gate_put_link(out, r->gate);
+	if (nr > shown) {
+		fprintf(out, "\n<details><summary>%u more</summary>\n", nr - shown);
+		markdown_cases(out, r, shown, MAX_CASES);
+		if (nr > MAX_CASES)
+			fprintf(out, "\n%u more are not shown.\n", nr - MAX_CASES);
+		fputs("\n</details>\n", out);
 	}
-	fputc('\n', out);
+	fputs("\n<details><summary>How it was measured</summary>\n\n", out);
 	for (uint32_t i = 1; csink_suite_fact(r, i, text, sizeof(text)) >= 0; i++)
 		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "- %s\n", text);
-	fputc('\n', out);
+	fputs("\n</details>\n\n", out);
 }
 
-/* ---- the verdict ---- */
+/* ---- the verdict, and a badge ---- */
 
-void csink_suite_print_verdict(FILE *out, const struct csink_suite_result *r)
+static const char *verdict_word(const struct csink_suite_result *r, uint32_t *nr_slower)
 {
 	static const char *const words[] = {"ok", "error", "error", "regressed", "error"};
 	int status = csink_suite_status(r);
-	const char *word = words[status];
-	char headline[2048];
-	bool slower = false, open = false;
+	bool open = false;
 
-	csink_suite_headline(r, headline, sizeof(headline));
+	*nr_slower = 0;
 	for (uint32_t i = 0; !r->error && i < r->suite->nr; i++) {
-		slower |= csink_suite_is_slower(r, &r->suite->cases[i]);
+		*nr_slower += csink_suite_is_slower(r, &r->suite->cases[i]);
 		open |= csink_suite_word(r, &r->suite->cases[i]) == csink_gate_verdict_words[CSINK_GATE_INCONCLUSIVE];
 	}
-	if (!r->error && !slower && open && status != CSINK_EXIT_FAILED)
-		word = csink_gate_verdict_words[CSINK_GATE_INCONCLUSIVE];
-	csink_gate_put_verdict(out, word, status, headline);
+	if (!r->error && !*nr_slower && open && status != CSINK_EXIT_FAILED)
+		return csink_gate_verdict_words[CSINK_GATE_INCONCLUSIVE];
+	return words[status];
+}
+
+void csink_suite_print_verdict(FILE *out, const struct csink_suite_result *r)
+{
+	char headline[2048];
+	uint32_t nr;
+
+	csink_suite_headline(r, headline, sizeof(headline));
+	csink_gate_put_verdict(out, verdict_word(r, &nr), csink_suite_status(r), headline);
+}
+
+void csink_suite_print_badge(FILE *out, const struct csink_suite_result *r)
+{
+	char message[64];
+	uint32_t slower;
+	const char *word = verdict_word(r, &slower);
+
+	snprintf(message, sizeof(message), "%u of %u cases slower", slower, r->suite->nr);
+	csink_gate_put_badge(out, word, slower ? message : !strcmp(word, "ok") ? "no case slower" : word);
 }

@@ -27,6 +27,12 @@ bool csink_suite_is_failure(const struct csink_suite_result *r, const struct csi
 /** Is the case slower? */
 bool csink_suite_is_slower(const struct csink_suite_result *r, const struct csink_suite_case *c);
 
+/** The row to name a slower case by: its first function that fails, else its first figure; NULL: none fails. */
+const struct csink_gate_row *csink_suite_main_row(const struct csink_suite_result *r, const struct csink_suite_case *c);
+
+/** The row of a judged case's CPU time; NULL: there is none. */
+const struct csink_gate_row *csink_suite_cpu_row(const struct csink_suite_case *c);
+
 /** "regressed", "unchanged", "inconclusive", "improved", "error". */
 const char *csink_suite_word(const struct csink_suite_result *r, const struct csink_suite_case *c);
 
@@ -47,5 +53,6 @@ void csink_suite_print_tap(FILE *out, const struct csink_suite_result *r);
 void csink_suite_print_json(FILE *out, const struct csink_suite_result *r);
 void csink_suite_print_markdown(FILE *out, const struct csink_suite_result *r);
 void csink_suite_print_verdict(FILE *out, const struct csink_suite_result *r);
+void csink_suite_print_badge(FILE *out, const struct csink_suite_result *r);
 
 #endif

@@ -82,6 +82,7 @@ static int begin_case(struct csink_suite *suite, struct csink_suite_case *c)
 	int err = 0;
 
 	c->plan = *plan;
+	c->plan.keep = false;
 	if (suite->harness->holds) {
 		c->scope = (struct csink_gate_scope){suite->harness->holds, c, &c->data};
 		c->plan.scopes = &c->scope;
@@ -288,6 +289,8 @@ static int confirm(struct csink_suite *suite)
 	int err = 0;
 
 	csink_suite_ask_pending(suite);
+	for (uint32_t i = 0; i < suite->nr; i++)
+		suite->cases[i].plan.keep = suite->series->plan->keep;
 	while (!err && count_pending(suite)) {
 		err = make_rounds(suite, &made, next, end, 1);
 		if (err)
@@ -391,6 +394,8 @@ int csink_suite_run(struct csink_suite *suite)
 	csink_random_init(&series->random, series->rules->seed);
 	csink_symbols_keep_begin();
 	err = run_all(suite);
+	if (!err)
+		err = csink_gate_series_join(series);
 	csink_symbols_keep_end();
 	csink_suite_watchdog_stop(suite);
 	if (series->plan->progress)
