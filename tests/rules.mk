@@ -501,6 +501,13 @@ $(B)/tests/gate/history_power: tests/gate/history_power.c $(B)/libtested.a
 history-power: $(B)/tests/gate/history_power ## simulate false alarms and power of a history's change points
 	@tests/gate/history-power $< $(sort $(wildcard tests/gate/ratios/*))
 
+$(B)/tests/gate/suite_power: tests/gate/suite_power.c $(B)/libtested.a
+	$(link_tested)
+
+.PHONY: suite-power
+suite-power: $(B)/tests/gate/suite_power ## simulate a suite's false alarms and power
+	@tests/gate/suite-power $< $(sort $(wildcard tests/gate/runs/*))
+
 # The reservation against PCP's own daemons, which are unpacked and run in private directories, not installed.
 $(B)/tests/reserve/reserve_figures: tests/reserve/reserve_figures.c tests/reserve/ioctl_log.h $(B)/libtested.a
 	$(link_tested)
