@@ -132,6 +132,28 @@ like "$(cat out.tap)" '^not ok 1 - one: rate regressed: -' "the lower rate is sc
 gate --suite=lines --list 'echo one' --threshold 10% --screen 7 --confirm 14 --vs './rate 10' -- ./rate 20
 unlike "$(cat out.tap)" 'rate regressed' "a higher rate is no regression"
 
+# ---- memory, page faults and system calls are figures of a case
+cat >memory <<-'SH'
+	#!/bin/sh
+	exec python3 -S -c "x = b'x' * ($1 << 20)
+	for i in range($2): open('/dev/null').close()"
+SH
+sed -i "s/^\tfor/for/" memory
+chmod +x memory
+gate --suite=lines --list 'echo one' --threshold 10% --screen 0 --confirm 14 --max-time 60 --json out.json --vs './memory 64 10' -- ./memory 96 10
+is "$(python3 -c 'import json
+rows = {row.get("metric"): row["verdict"] for row in json.load(open("out.json"))["cases"][0]["rows"]}
+print(rows["max-rss"], rows["page-faults"])')" "regressed regressed" "a case that uses more memory: max RSS and page faults regressed" || diag "$(cat out.tap err)"
+if "$COUNTERSINK" stat -e raw_syscalls:sys_enter -- true >/dev/null 2>&1; then
+	gate --suite=lines --list 'echo one' -e auto,raw_syscalls:sys_enter --threshold 10% --screen 0 --confirm 14 --max-time 60 --json out.json \
+		--vs './memory 1 10' -- ./memory 1 1000
+	is "$(python3 -c 'import json
+rows = {row.get("metric"): row["verdict"] for row in json.load(open("out.json"))["cases"][0]["rows"]}
+print(rows["raw_syscalls:sys_enter"])')" regressed "a case that makes more system calls: their number regressed" || diag "$(cat out.tap err)"
+else
+	skip "a case that makes more system calls: their number regressed" "the kernel lets no tracepoint be counted here"
+fi
+
 # ---- so few pairs can show nothing: there is time for more
 gate --suite=lines --list 'echo one' --threshold 10% --screen 0 --confirm 5 --vs './rate 20' -- ./rate 10
 is $? 3 "a case that is open after --confirm pairs goes on until it is settled" || diag "$(cat out.tap err)"
