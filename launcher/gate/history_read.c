@@ -107,7 +107,7 @@ static uint32_t add_case(struct csink_history *h, const char *name)
 		free(copy);
 		return 0;
 	}
-	h->cases[h->nr_cases++] = (struct csink_history_case){copy, NULL};
+	h->cases[h->nr_cases++] = (struct csink_history_case){.name = copy};
 	return h->nr_cases;
 }
 
@@ -195,11 +195,33 @@ static int take_command(struct csink_history_case *of_case, const struct csink_j
 	return of_case->command ? 0 : -ENOMEM;
 }
 
+/* Of a suite's case, how a gate is to find it. */
+static int take_suite(struct csink_history_case *of_case, const struct csink_json_value *one)
+{
+	const char *suite = csink_json_get_text(one, "suite"), *list = csink_json_get_text(one, "list");
+
+	free(of_case->suite);
+	free(of_case->list);
+	of_case->suite = of_case->list = NULL;
+	if (!suite || !*suite)
+		return 0;
+	/* Without a kind that can be one, there is no command. */
+	if (suite[strspn(suite, "abcdefghijklmnopqrstuvwxyz")]) {
+		free(of_case->command);
+		of_case->command = NULL;
+		return 0;
+	}
+	of_case->suite = strdup(suite);
+	of_case->list = list ? strdup(list) : NULL;
+	return of_case->suite && (of_case->list || !list) ? 0 : -ENOMEM;
+}
+
 static int take_case(struct csink_history *h, const struct csink_json_value *one)
 {
 	int of_case = find_case(h, one->key);
 
-	if (of_case < 0 || take_command(&h->cases[of_case], csink_json_get(one, "command")))
+	if (of_case < 0 || take_command(&h->cases[of_case], csink_json_get(one, "command")) ||
+	    take_suite(&h->cases[of_case], one))
 		return -ENOMEM;
 	return take_figures(h, (uint32_t)of_case, false, csink_json_get(one, "figures"))
 		       ?: take_figures(h, (uint32_t)of_case, true, csink_json_get(one, "functions"));
@@ -371,6 +393,8 @@ void csink_history_free(struct csink_history *h)
 	for (uint32_t i = 0; i < h->nr_cases; i++) {
 		free(h->cases[i].name);
 		free(h->cases[i].command);
+		free(h->cases[i].suite);
+		free(h->cases[i].list);
 	}
 	for (uint32_t i = 0; i < h->nr_series; i++) {
 		free(h->series[i].name);

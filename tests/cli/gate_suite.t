@@ -82,6 +82,52 @@ is $? 1 "an output that cannot be written: status 1"
 like "$(cat err)" 'the output is incomplete; the verdict: no case of 2 ' "the verdict is reported all the same"
 like "$("$COUNTERSINK" gate --help)" '4 no cases' "--help names the status of a suite without cases"
 
+# ---- a history: a line with each case, and the confirmation of one
+for commit in 1 2; do
+	gate --suite --history perf.jsonl --anchor v1 --commit $commit --confirm 3 --threshold 60% --run-time 5ms --cases 'BM_' --junit out.xml \
+		--vs "$BENCH 0 old" -- env -C . "$BENCH" 0 new
+done
+python3 - "$BENCH" <<'PY' >line.out 2>&1
+import json, sys
+lines = [json.loads(line) for line in open("perf.jsonl")]
+assert len(lines) == 2, lines
+for line in lines:
+    assert sorted(line["cases"]) == ["BM_Both<int, char>/a b[0]{1}", "BM_Hash", "BM_Sum/1", "BM_Sum/10"], line
+    for case in line["cases"].values():
+        assert case["suite"] == "gbench" and case["command"] == [sys.argv[1], "0", "new"] and case["pairs"] >= 3, case
+        ratio, low, high = case["figures"]["cpu"][:3]
+        assert 0 < low <= ratio <= high and case["functions"], case
+PY
+is $? 0 "a line of a history has the ratios of each case" || diag "$(cat line.out perf.jsonl err)"
+"$COUNTERSINK" history perf.jsonl >out 2>err
+is "$(grep -c '^BM_.*: 2 against v1$' out)" 4 "history: a table for each case" || diag "$(cat out err)"
+is "$("$COUNTERSINK" history -f bmf perf.jsonl | python3 -c 'import json, sys; print(sum("BM_" in name for name in json.load(sys.stdin)) >= 4)')" True \
+	"history: an export has each case"
+is "$(grep -c '<testcase name="BM_' out.xml)" 4 "JUnit has each case"
+ok "JUnit follows the schema" xmllint --noout --schema "$SRC/tests/gate/junit.xsd" out.xml
+python3 - <<'PY' >made.jsonl
+import json
+for i in range(40):
+    ratio = (1 if i < 20 else 1.5) * (1 + 0.001 * (i * 7 % 5))
+    cases = {name: {"figures": {"cpu": [value, value * 0.995, value * 1.005, 1e6, "nanoseconds"]}, "functions": {}, "pairs": 20, "suite": "lines",
+                    "list": "echo 'a.b' c", "command": ["./run", "{case}"]} for name, value in (("a.b $(c)", ratio), ("c", 1 + 0.001 * (i * 3 % 5)))}
+    print(json.dumps({"v": 1, "commit": "c%d" % i, "committed": "2026-01-%02dT%02d:00:00Z" % (i // 2 + 1, i % 2), "anchor": "v1", "cases": cases}))
+PY
+"$COUNTERSINK" history made.jsonl >out 2>err
+is "$(grep -c 'confirm it:' out)" 1 "history: the case that changed has one confirmation" || diag "$(cat out err)"
+cat >perf-gate.sh <<-'SH'
+	#!/bin/sh
+	eval "set -- $PERF_GATE_OPTIONS \"\$@\""
+	printf '%s\n' "$@" >asked
+SH
+chmod +x perf-gate.sh
+PATH=.:$PATH sh -c "$(sed -n 's/^   confirm it: git checkout --detach c[0-9]* && //p' out)"
+is "$(tr '\n' ';' <asked)" '--suite=lines;--screen=0;--cases=^a\.b \$\(c\)$;'"--list=echo 'a.b' c;$(grep -o 'perf-gate.sh c[0-9]*' out | cut -d' ' -f2);--;./run;{case};" \
+	"it judges that case alone, as scripts/perf-gate.sh reads it"
+sed 's/"suite": "lines"/"suite": "l; rm x"/' made.jsonl >hostile.jsonl
+"$COUNTERSINK" history hostile.jsonl >out 2>err
+like "$(cat out)" '^   confirm it: git checkout --detach c[0-9]+ && perf-gate.sh c[0-9]+ -- COMMAND$' "a kind of harness that is none is not printed"
+
 # ---- no cases, no harness
 gate --suite=gbench --verdict out.verdict --vs "$BENCH 0 old" -- "$BENCH" 0 none
 is $? 4 "sides without a common case: status 4"
@@ -228,8 +274,10 @@ gate --screen 5 --vs "$BENCH" -- "$BENCH"
 is $? 2 "--screen without --suite: status 2"
 gate --suite --runs 5 --vs "$BENCH" -- "$BENCH"
 is $? 2 "--runs with --suite: status 2"
-gate --suite --history=history --anchor v1 --vs "$BENCH" -- "$BENCH"
-is "$?:$(cat history 2>/dev/null)" "2:" "--history with --suite: status 2, and nothing is appended"
+gate --suite --history=history --anchor v1 --commit c --screen 5 --vs "$BENCH" -- "$BENCH"
+is "$?:$(cat history 2>/dev/null)" "2:" "--history with --screen: status 2, and nothing is appended"
+gate --suite --deterministic --vs "$BENCH" -- "$BENCH"
+is $? 2 "--deterministic with --suite: status 2"
 gate --suite=lines --vs "./old {case} | cat" -- ./new '{case}'
 is $? 2 "a --vs that takes a shell: status 2"
 like "$(cat err)" "takes a shell, and a suite's cases get none" "the reason is reported"

@@ -100,22 +100,13 @@ static bool write_verdict(struct gate *gate, bool written)
 /* After the verdict, which no history changes. */
 static bool append_history(struct gate *gate)
 {
-	char headline[1024], kept[1100];
-	int err;
+	struct csink_gate_case one = {.result = &gate->result};
+	char headline[1024];
 
 	if (!*gate->history.path || gate->result.error)
 		return true;
-	err = csink_gate_history_append(&gate->history, gate->set.argv, &gate->result);
-	if (err == -ENODATA) {
-		csink_say("%s: no line was appended, since no runs were made", gate->history.path);
-		return true;
-	}
-	if (err) {
-		csink_gate_headline(&gate->result, headline, sizeof(headline));
-		snprintf(kept, sizeof(kept), "no line was appended; the verdict: %s", headline);
-		csink_say_unwritten(gate->history.path, -err, kept);
-	}
-	return !err;
+	csink_gate_headline(&gate->result, headline, sizeof(headline));
+	return csink_gate_write_history(&gate->history, gate->set.argv, &one, 1, headline);
 }
 
 /* Write the result in all its formats. An output that cannot be written is reported on stderr, together with the
@@ -488,7 +479,7 @@ static int gate_run(struct gate *gate)
 	else if (!csink_gate_can_report(&gate->set) || (!gate->data.paired && open_baseline(gate)))
 		status = CSINK_EXIT_FAILED;
 	else if (csink_gate_is_suite(&gate->set))
-		status = csink_gate_suite_run(&gate->set, &gate->series, &gate->result);
+		status = csink_gate_suite_run(&gate->set, &gate->series, &gate->history, &gate->result);
 	else if (say_if_same(gate))
 		status = report_result(gate);
 	else

@@ -106,7 +106,8 @@ static int resolve_history(const struct csink_gate_settings *s)
 	bool history = *csink_gate_option_text(s, CSINK_GATE_OPT_HISTORY);
 	bool anchor = *csink_gate_option_text(s, CSINK_GATE_OPT_ANCHOR);
 
-	if (history && !*csink_gate_option_text(s, CSINK_GATE_OPT_VS))
+	if (history && !*csink_gate_option_text(s, CSINK_GATE_OPT_VS) &&
+	    !*csink_gate_option_text(s, CSINK_GATE_OPT_VS_DIR))
 		return csink_fail(-EINVAL, "option --history: it records ratios of pairs of runs, which --vs makes");
 	if (history != anchor)
 		return csink_fail(-EINVAL, history ? "option --history: name the commit of --vs with --anchor, since "

@@ -152,19 +152,31 @@ static bool has_figures(const struct csink_gate_result *r)
 	return false;
 }
 
-static void put_case(FILE *out, char *const *argv, const struct csink_gate_result *r)
+/* Behind `env -C DIRECTORY`. */
+static char *const *command_of(char *const *argv)
 {
 	bool elsewhere = argv[0] && argv[1] && argv[2] && argv[3] && !strcmp(csink_base_name(argv[0]), "env") &&
 			 !strcmp(argv[1], "-C");
-	char *const *command = elsewhere ? argv + 3 : argv;
+
+	return elsewhere ? argv + 3 : argv;
+}
+
+static void put_case(FILE *out, char *const *argv, const struct csink_gate_case *one)
+{
+	const struct csink_gate_result *r = one->result;
+	char *const *command = command_of(argv);
 	char name[MAX_NAME];
 
-	csink_json_quote(out, csink_gate_command_print(command, name, sizeof(name)), false);
+	csink_json_quote(out, one->name ?: csink_gate_command_print(command, name, sizeof(name)), false);
 	putc(':', out);
 	put_figures(out, r);
 	put_functions(out, r);
 	fprintf(out, ",\"pairs\":%u", r->verdicts->runs[CSINK_GATE_NEW]);
 	put_text(out, ",\"event\":", r->event);
+	if (one->suite)
+		put_text(out, ",\"suite\":", one->suite);
+	if (one->list)
+		put_text(out, ",\"list\":", one->list);
 	for (char *const *word = command; *word; word++) {
 		fputs(word == command ? ",\"command\":[" : ",", out);
 		csink_json_quote(out, *word, false); /* an empty word, too */
@@ -175,16 +187,23 @@ static void put_case(FILE *out, char *const *argv, const struct csink_gate_resul
 /* ---- the line ---- */
 
 static void put_line(FILE *out, const struct csink_gate_history *history, char *const *argv,
-		     const struct csink_gate_result *r)
+		     const struct csink_gate_case *cases, uint32_t nr_cases)
 {
+	const char *before = ",\"cases\":{";
+
 	put_text(out, "{\"v\":1,\"commit\":", history->commit.id);
 	put_text(out, ",\"parent\":", history->commit.parent);
 	put_time(out, ",\"committed\":", (time_t)history->commit.committed_s);
 	put_time(out, ",\"time\":", time(NULL));
 	put_text(out, ",\"anchor\":", history->anchor);
 	put_machine(out);
-	fputs(",\"cases\":{", out);
-	put_case(out, argv, r);
+	for (uint32_t i = 0; i < nr_cases; i++) {
+		if (!has_figures(cases[i].result))
+			continue;
+		fputs(before, out);
+		put_case(out, argv, &cases[i]);
+		before = ",";
+	}
 	fputs("}}\n", out);
 }
 
@@ -214,22 +233,25 @@ static int write_whole(int fd, const char *line, size_t bytes)
 }
 
 int csink_gate_history_append(const struct csink_gate_history *history, char *const *argv,
-			      const struct csink_gate_result *r)
+			      const struct csink_gate_case *cases, uint32_t nr_cases)
 {
 	CSINK_AUTO_FREE char *line = NULL;
 	struct csink_outfile file;
 	size_t bytes = 0;
+	uint32_t nr = 0;
 	FILE *out;
 	int err;
 
-	if (!has_figures(r))
+	for (uint32_t i = 0; i < nr_cases; i++)
+		nr += has_figures(cases[i].result);
+	if (!nr)
 		return -ENODATA;
 	out = open_memstream(&line, &bytes);
 	if (!out)
 		return -ENOMEM;
 	if (is_open_ended(history->path))
 		putc('\n', out);
-	put_line(out, history, argv, r);
+	put_line(out, history, argv, cases, nr_cases);
 	if (fclose(out))
 		return -ENOMEM;
 	err = csink_outfile_open(&file, history->path, CSINK_OUTFILE_APPEND);

@@ -10,8 +10,7 @@
 #include "launcher/base/text.h"
 #include "launcher/commands/gate/gate_result.h"
 
-/* A case, up to what it has of its own. */
-static void open_case(FILE *out, const char *class, const char *name)
+void csink_gate_junit_open(FILE *out, const char *class, const char *name)
 {
 	csink_text_print_as(out, CSINK_TEXT_XML, "    <testcase name=\"%s\" classname=\"countersink.%s\" time=\"0\">",
 			    name, class);
@@ -25,7 +24,7 @@ static void print_case(FILE *out, const struct csink_gate_result *r, const struc
 
 	csink_gate_row_name(r, row, name, sizeof(name));
 	csink_gate_row_line(r, row, line, sizeof(line));
-	open_case(out, row->metric >= 0 ? "command" : "function", name);
+	csink_gate_junit_open(out, row->metric >= 0 ? "command" : "function", name);
 	if (csink_gate_is_failure(r, row)) {
 		csink_text_print_as(out, CSINK_TEXT_XML, "\n      <failure type=\"%s\" message=\"%s\">",
 				    csink_gate_verdict_words[row->verdict], line);
@@ -41,43 +40,57 @@ static void print_case(FILE *out, const struct csink_gate_result *r, const struc
 	fputs("</testcase>\n", out);
 }
 
-static void print_head(FILE *out, const struct csink_gate_result *r)
+void csink_gate_junit_head(FILE *out, const struct csink_gate_junit *counts)
 {
 	char host[256] = "localhost", when[32] = "1970-01-01T00:00:00";
-	uint32_t failures = 0, skipped = 0, nr = r->error ? 0 : r->verdicts->nr_rows;
 	time_t now = time(NULL);
 	struct tm tm;
 
 	gethostname(host, sizeof(host) - 1);
 	if (gmtime_r(&now, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
-	for (uint32_t i = 0; i < nr; i++) {
-		bool failed = csink_gate_is_failure(r, &r->verdicts->rows[i]);
-
-		failures += failed;
-		skipped += !failed && r->verdicts->rows[i].verdict == CSINK_GATE_INCONCLUSIVE;
-	}
+	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", out);
 	csink_text_print_as(
 		out, CSINK_TEXT_XML,
 		"  <testsuite id=\"0\" package=\"countersink\" name=\"countersink gate\" timestamp=\"%s\" "
-		"hostname=\"%s\" time=\"%.3f\" tests=\"%u\" failures=\"%u\" errors=\"%d\" skipped=\"%u\">\n",
-		when, *host ? host : "localhost", r->seconds, nr + (r->error != NULL), failures, r->error != NULL,
-		skipped);
+		"hostname=\"%s\" time=\"%.3f\" tests=\"%u\" failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n",
+		when, *host ? host : "localhost", counts->seconds, counts->tests, counts->failures, counts->errors,
+		counts->skipped);
+}
+
+static void print_head(FILE *out, const struct csink_gate_result *r)
+{
+	uint32_t nr = r->error ? 0 : r->verdicts->nr_rows;
+	struct csink_gate_junit counts = {
+		.seconds = r->seconds, .tests = nr + (r->error != NULL), .errors = r->error != NULL};
+
+	for (uint32_t i = 0; i < nr; i++) {
+		bool failed = csink_gate_is_failure(r, &r->verdicts->rows[i]);
+
+		counts.failures += failed;
+		counts.skipped += !failed && r->verdicts->rows[i].verdict == CSINK_GATE_INCONCLUSIVE;
+	}
+	csink_gate_junit_head(out, &counts);
+}
+
+void csink_gate_junit_property(FILE *out, char *fact)
+{
+	char *value = strchr(fact, ':');
+
+	if (!value)
+		return;
+	*value = '\0';
+	csink_text_print_as(out, CSINK_TEXT_XML, "      <property name=\"%s\" value=\"%s\"/>\n", fact,
+			    value + 1 + strspn(value + 1, " "));
 }
 
 static void print_properties(FILE *out, const struct csink_gate_result *r)
 {
-	char text[4096], *value;
+	char text[4096];
 
 	fputs("    <properties>\n", out);
-	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++) {
-		value = strchr(text, ':');
-		if (!value)
-			continue;
-		*value = '\0';
-		csink_text_print_as(out, CSINK_TEXT_XML, "      <property name=\"%s\" value=\"%s\"/>\n", text,
-				    value + 1 + strspn(value + 1, " "));
-	}
+	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++)
+		csink_gate_junit_property(out, text);
 	fputs("    </properties>\n", out);
 }
 
@@ -85,11 +98,10 @@ void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r)
 {
 	char text[4096];
 
-	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", out);
 	print_head(out, r);
 	print_properties(out, r);
 	if (r->error) {
-		open_case(out, "command", "runs");
+		csink_gate_junit_open(out, "command", "runs");
 		csink_text_print_as(out, CSINK_TEXT_XML,
 				    "\n      <error type=\"error\" message=\"%s\"></error>\n    </testcase>\n",
 				    r->error);

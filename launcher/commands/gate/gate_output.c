@@ -45,6 +45,22 @@ bool csink_gate_write_page(const char *path, struct csink_gate_series *series, c
 	return !err;
 }
 
+bool csink_gate_write_history(const struct csink_gate_history *history, char *const *argv,
+			      const struct csink_gate_case *cases, uint32_t nr_cases, const char *headline)
+{
+	int err = csink_gate_history_append(history, argv, cases, nr_cases);
+	char kept[1100];
+
+	if (err == -ENODATA) {
+		csink_say("%s: no line was appended, since no runs were made", history->path);
+		return true;
+	}
+	snprintf(kept, sizeof(kept), "no line was appended; the verdict: %.1000s", headline);
+	if (err)
+		csink_say_unwritten(history->path, -err, kept);
+	return !err;
+}
+
 bool csink_gate_is_in_actions(void)
 {
 	const char *actions = getenv("GITHUB_ACTIONS");

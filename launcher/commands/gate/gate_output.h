@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "launcher/commands/gate/gate_history.h"
 #include "launcher/commands/gate/gate_settings.h"
 #include "launcher/output/html.h"
 
@@ -18,6 +19,11 @@ bool csink_gate_write(const char *path, unsigned int how, int (*write)(FILE *out
 /** Write both sides' runs as a page with a differential flame graph. Returns whether that succeeded; what cannot be
  * written is reported. A side without a profile is no error: a note reports that there is no page. */
 bool csink_gate_write_page(const char *path, struct csink_gate_series *series, const struct csink_html_side *sides);
+
+/** Append a line to a history. What cannot be written is reported, with the verdict; so is that no runs were made,
+ * which is no error. Returns whether there was none. */
+bool csink_gate_write_history(const struct csink_gate_history *history, char *const *argv,
+			      const struct csink_gate_case *cases, uint32_t nr_cases, const char *headline);
 
 /** Is this a step of GitHub's Actions? */
 bool csink_gate_is_in_actions(void);

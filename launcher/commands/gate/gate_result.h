@@ -87,6 +87,21 @@ void csink_gate_put_verdict(FILE *out, const char *word, int status, const char 
 /** Write a text of a point's YAML, of a suite's, too. */
 void csink_gate_put_yaml(FILE *out, const char *key, const char *text);
 
+/* Of JUnit XML, of a suite, too. */
+struct csink_gate_junit {
+	double seconds;
+	uint32_t tests, failures, errors, skipped;
+};
+
+/** Write the beginning, up to the properties. */
+void csink_gate_junit_head(FILE *out, const struct csink_gate_junit *counts);
+
+/** Write a property of a fact, "name: value", which is changed. */
+void csink_gate_junit_property(FILE *out, char *fact);
+
+/** Write a case up to what it has of its own. */
+void csink_gate_junit_open(FILE *out, const char *class, const char *name);
+
 /** Write a badge, of a suite, too, as shields.io reads it from a URL (its "endpoint"). @word  one of the verdict's
  * words; it chooses the colour. */
 void csink_gate_put_badge(FILE *out, const char *word, const char *message);

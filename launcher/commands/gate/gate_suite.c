@@ -29,8 +29,8 @@ static const enum csink_gate_opt only_suites[] = {
 	CSINK_GATE_OPT_SCREEN, CSINK_GATE_OPT_CONFIRM, CSINK_GATE_OPT_RUN_TIME,
 };
 static const enum csink_gate_opt never_suites[] = {
-	CSINK_GATE_OPT_BASELINE, CSINK_GATE_OPT_UPDATE_BASELINE, CSINK_GATE_OPT_DETERMINISTIC, CSINK_GATE_OPT_RUNS,
-	CSINK_GATE_OPT_WARMUP,   CSINK_GATE_OPT_JUNIT,           CSINK_GATE_OPT_HISTORY,
+	CSINK_GATE_OPT_BASELINE, CSINK_GATE_OPT_UPDATE_BASELINE, CSINK_GATE_OPT_DETERMINISTIC,
+	CSINK_GATE_OPT_RUNS,     CSINK_GATE_OPT_WARMUP,
 };
 
 bool csink_gate_is_suite(const struct csink_gate_settings *set)
@@ -53,6 +53,11 @@ int csink_gate_suite_check(const struct csink_gate_settings *set)
 		if (is_given(set, only_suites[i]))
 			return csink_fail(-EINVAL, "option --%s: it is for suites of benchmarks (--suite)", name);
 	}
+	if (is_suite && *csink_gate_option_text(set, CSINK_GATE_OPT_HISTORY) && is_given(set, CSINK_GATE_OPT_SCREEN) &&
+	    strcmp(csink_gate_option_text(set, CSINK_GATE_OPT_SCREEN), "0") != 0)
+		return csink_fail(-EINVAL,
+				  "option --screen: not with --history, which has every case judged: pairs that "
+				  "were chosen by what they show would bias its ratio");
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(never_suites) && is_suite; i++) {
 		csink_option_name(&set->options->table[never_suites[i]], name);
 		if (is_given(set, never_suites[i]))
@@ -99,6 +104,8 @@ static int resolve(const struct csink_gate_settings *set, struct csink_suite *su
 	if (resolve_time(set, &suite->run_seconds) || resolve_pairs(set, CSINK_GATE_OPT_SCREEN, 0, &suite->screen) ||
 	    resolve_pairs(set, CSINK_GATE_OPT_CONFIRM, 2, &suite->confirm))
 		return -EINVAL;
+	if (*csink_gate_option_text(set, CSINK_GATE_OPT_HISTORY))
+		suite->screen = 0;
 	suite->list = csink_gate_option_given(set, CSINK_GATE_OPT_LIST);
 	suite->chosen = csink_gate_option_given(set, CSINK_GATE_OPT_CASES);
 	suite->dirs[CSINK_GATE_OLD] = csink_gate_option_given(set, CSINK_GATE_OPT_VS_DIR);
@@ -160,6 +167,7 @@ static int write_result(const struct csink_gate_settings *set, struct csink_suit
 		void (*print)(FILE *out, const struct csink_suite_result *r);
 	} formats[] = {
 		{CSINK_GATE_OPT_TAP, 0, csink_suite_print_tap},
+		{CSINK_GATE_OPT_JUNIT, 0, csink_suite_print_junit},
 		{CSINK_GATE_OPT_JSON, 0, csink_suite_print_json},
 		{CSINK_GATE_OPT_MARKDOWN, CSINK_OUTFILE_APPEND, csink_suite_print_markdown},
 		{CSINK_GATE_OPT_BADGE, 0, csink_suite_print_badge},
@@ -198,6 +206,31 @@ static bool write_page(const struct csink_gate_settings *set, const struct csink
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
 		sides[side] = (struct csink_html_side){suite->series->kept[side], r->gate->commands[side], nr};
 	return csink_gate_write_page(path, suite->series, sides);
+}
+
+/* The cases that were judged, each with its ratios. */
+static bool append_history(const struct csink_suite_result *r, const struct csink_gate_history *history)
+{
+	const struct csink_suite *suite = r->suite;
+	struct csink_gate_result *results = calloc(suite->nr + 1, sizeof(*results));
+	struct csink_gate_case *cases = calloc(suite->nr + 1, sizeof(*cases));
+	char headline[2048];
+	uint32_t nr = 0;
+	bool written;
+
+	for (uint32_t i = 0; results && cases && i < suite->nr; i++) {
+		if (suite->cases[i].state != CSINK_SUITE_JUDGED)
+			continue;
+		results[nr] = csink_suite_case_result(r, &suite->cases[i]);
+		cases[nr] = (struct csink_gate_case){suite->cases[i].name, r->kind, suite->list, &results[nr]};
+		nr++;
+	}
+	csink_suite_headline(r, headline, sizeof(headline));
+	written =
+		results && cases && csink_gate_write_history(history, suite->argv[CSINK_GATE_NEW], cases, nr, headline);
+	free(results);
+	free(cases);
+	return written;
 }
 
 /* ---- running ---- */
@@ -283,13 +316,13 @@ static void fail(struct csink_suite_result *r, struct csink_suite *suite, int er
 }
 
 /* Returns what to exit with. */
-static int run(struct csink_gate_settings *set, struct csink_suite *suite, struct csink_gate_result *gate,
-	       struct csink_suite_result *r)
+static int run(struct csink_gate_settings *set, struct csink_suite *suite, const struct csink_gate_history *history,
+	       struct csink_gate_result *gate, struct csink_suite_result *r)
 {
 	struct csink_gate_series *series = suite->series;
 	uint64_t start_ns = csink_monotonic_ns();
 	bool page_written;
-	int err = csink_suite_find_kind(suite, csink_gate_option_text(set, CSINK_GATE_OPT_SUITE));
+	int status, err = csink_suite_find_kind(suite, csink_gate_option_text(set, CSINK_GATE_OPT_SUITE));
 
 	r->kind = suite->harness ? suite->harness->name : "";
 	err = err ? err : csink_suite_list(suite);
@@ -308,11 +341,15 @@ static int run(struct csink_gate_settings *set, struct csink_suite *suite, struc
 	page_written = write_page(set, suite, r);
 	gate->notes = series->notes;
 	gate->nr_notes = series->nr_notes;
-	return write_result(set, r, page_written);
+	status = write_result(set, r, page_written);
+	/* After the verdict, which no history changes. */
+	if (*history->path && !r->error && !append_history(r, history))
+		return CSINK_EXIT_FAILED;
+	return status;
 }
 
 int csink_gate_suite_run(struct csink_gate_settings *set, struct csink_gate_series *series,
-			 struct csink_gate_result *result)
+			 const struct csink_gate_history *history, struct csink_gate_result *result)
 {
 	struct csink_suite suite = {.series = series, .watchdog_fd = -1, .start_ns = csink_monotonic_ns()};
 	struct csink_suite_result r = {.suite = &suite, .gate = result, .kind = ""};
@@ -327,7 +364,7 @@ int csink_gate_suite_run(struct csink_gate_settings *set, struct csink_gate_seri
 	series->placement.two_sides =
 		suite.dirs[CSINK_GATE_OLD] || suite.argv[CSINK_GATE_OLD] != suite.argv[CSINK_GATE_NEW];
 	csink_suite_make_directory(&suite);
-	status = run(set, &suite, result, &r);
+	status = run(set, &suite, history, result, &r);
 	csink_suite_free(&suite);
 	return status;
 }

@@ -2,6 +2,7 @@
 #ifndef CSINK_GATE_SUITE_H
 #define CSINK_GATE_SUITE_H
 
+#include "launcher/commands/gate/gate_history.h"
 #include "launcher/commands/gate/gate_result.h"
 #include "launcher/commands/gate/gate_settings.h"
 
@@ -13,6 +14,6 @@ int csink_gate_suite_check(const struct csink_gate_settings *set);
 
 /** Run a suite and write its result. @result  what is the same for all cases. Returns what to exit with. */
 int csink_gate_suite_run(struct csink_gate_settings *set, struct csink_gate_series *series,
-			 struct csink_gate_result *result);
+			 const struct csink_gate_history *history, struct csink_gate_result *result);
 
 #endif

@@ -50,6 +50,7 @@ int csink_suite_fact(const struct csink_suite_result *r, uint32_t nr, char *out,
 int csink_suite_status(const struct csink_suite_result *r);
 
 void csink_suite_print_tap(FILE *out, const struct csink_suite_result *r);
+void csink_suite_print_junit(FILE *out, const struct csink_suite_result *r);
 void csink_suite_print_json(FILE *out, const struct csink_suite_result *r);
 void csink_suite_print_markdown(FILE *out, const struct csink_suite_result *r);
 void csink_suite_print_verdict(FILE *out, const struct csink_suite_result *r);

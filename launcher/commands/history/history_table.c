@@ -11,6 +11,7 @@
 #include "launcher/base/text.h"
 #include "launcher/commands/history/history_print.h"
 #include "launcher/gate/stats/change_points.h"
+#include "launcher/gate/suite/suite_words.h"
 
 #define LARGEST 10      /* functions of a case that are shown */
 #define NAME_COLUMNS 38 /* of a figure or function in the table */
@@ -124,15 +125,40 @@ static bool is_visible(const char *text)
 	return !strcmp(shown, text);
 }
 
+/* "PERF_GATE_OPTIONS='...' ", by which scripts/perf-gate.sh has that case of a suite judged alone. Its text is read by
+ * a shell twice. Returns whether that is known. */
+static bool append_suite(const struct csink_history_case *one, char *buf, size_t size)
+{
+	CSINK_AUTO_FREE char *name = csink_suite_escape(one->name, ".[\\()*+?{|^$"), *pattern = NULL;
+	char options[8192] = "";
+
+	if (!name || asprintf(&pattern, "^%s$", name) < 0)
+		return false;
+	csink_append(options, sizeof(options), "--suite=%s --screen=0 --cases=", one->suite);
+	csink_append_word(options, sizeof(options), pattern);
+	if (one->list) {
+		csink_append(options, sizeof(options), " --list=");
+		csink_append_word(options, sizeof(options), one->list);
+	}
+	csink_append(buf, size, "PERF_GATE_OPTIONS=");
+	csink_append_word(buf, size, options);
+	csink_append(buf, size, " ");
+	return strlen(options) < sizeof(options) - 1;
+}
+
 bool csink_history_confirm(const struct csink_history *h, const struct csink_history_change *change, bool bisect,
 			   char *buf, size_t size)
 {
 	const struct csink_history_line *old = &h->lines[change->before], *new = &h->lines[change->after];
-	const char *command = h->cases[change->of_case].command;
+	const struct csink_history_case *one = &h->cases[change->of_case];
+	const char *command = one->command;
 
 	*buf = '\0';
 	/* An option is no commit. */
 	if ((bisect && new->parent && !strcmp(new->parent, old->commit)) || *old->commit == '-' || *new->commit == '-')
+		return false;
+	/* perf-bisect.sh has numbers of runs of its own. */
+	if (bisect && one->suite)
 		return false;
 	csink_append(buf, size, "%s", bisect ? "git bisect start " : "git checkout --detach ");
 	csink_append_word(buf, size, new->commit);
@@ -140,7 +166,10 @@ bool csink_history_confirm(const struct csink_history *h, const struct csink_his
 		csink_append(buf, size, " ");
 		csink_append_word(buf, size, old->commit);
 	}
-	csink_append(buf, size, " && %s ", bisect ? "git bisect run perf-bisect.sh" : "perf-gate.sh");
+	csink_append(buf, size, " && ");
+	if (one->suite && !append_suite(one, buf, size))
+		return false;
+	csink_append(buf, size, "%s ", bisect ? "git bisect run perf-bisect.sh" : "perf-gate.sh");
 	csink_append_word(buf, size, old->commit);
 	csink_append(buf, size, " -- %s", command && is_visible(command) ? command : "COMMAND");
 	/* What was cut may end within quotes. */
