@@ -444,7 +444,8 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 show-sources:
 	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) launcher/output/html_pages.S \
 		launcher/commands/completion/completion_text.S launcher/gate/suite/tasks_module.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
-		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS)) \
+		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) \
+			$(SUITES_CLI_TESTS)) \
 		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \
 		$(patsubst %,tests/bench/%.c,$(basename $(BENCHES))) $(PMU_TESTS:%=tests/pmu/test_%.c) \
 		$(PMU_OWN_TARGETS:%=tests/pmu/%.c) $(FUZZ_READERS:%=tests/fuzz/fuzz_%.c) $(wildcard tests/reserve/*.t tests/examples/*.c)
@@ -470,15 +471,14 @@ check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those o
 	@tests/stats/compare_stats $<
 
 .PHONY: check-suites
-check-suites: all ## compare suites of harnesses that come from npm (which is asked) and as crates
+check-suites: all ## compare suites of Catch2, and of harnesses that come from npm (which is asked) and as crates
 	@scripts/install-deps suites
 	@tests/browser/fetch_npm $(B)/npm-suites tests/gate/suites/package.json
-	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm-suites prove --timer --failures --comments tests/cli/gate_suite_node.t
 	@mkdir -p $(B)/criterion
 	@cp $(addprefix tests/gate/suites/criterion/,Cargo.toml criterion_suite.rs) $(B)/criterion/
 	cargo build --release --offline --quiet --manifest-path $(B)/criterion/Cargo.toml --target-dir $(B)/criterion \
 		--config 'source.crates-io.replace-with="debian"' --config 'source.debian.directory="/usr/share/cargo/registry"'
-	BUILD=$(CURDIR)/$(B) prove --timer --failures --comments tests/cli/gate_suite_criterion.t
+	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm-suites prove --timer --failures --comments $(SUITES_CLI_TESTS:%=tests/cli/%.t)
 
 # The examples for CI, run as they are: they clone and build what is committed here, twice each.
 .PHONY: check-ci

@@ -20,7 +20,7 @@ gate --suite=gbench --list-cases --cases 'Sum|Both' --vs "$BENCH 0 old" -- "$BEN
 is "$(grep '^[A-Z]' out.tap | tr '\n' ';')" 'BM_Both<int, char>/a b[0]{1};BM_Sum/1;BM_Sum/10;' "--cases chooses by a regular expression"
 
 # ---- a function that is slower in two cases, and the cases that err
-gate --suite --seed 5 --threshold 10% --screen 6 --confirm 20 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict --badge out.badge --html out.html --html-link https://example.org/1/gate.html \
+gate --suite --seed 5 --threshold 25% --screen 6 --confirm 20 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict --badge out.badge --html out.html --html-link https://example.org/1/gate.html \
 	--github --vs "$BENCH 0 old" -- "$BENCH" 60 new
 is $? 3 "a slower function: status 3" || diag "$(cat out.tap err)"
 is "$(sed -n 1p out.tap)" "TAP version 13" "the output is TAP 13"
@@ -161,7 +161,7 @@ echo 'a "b" $(c);*' >names
 WORK=$BENCH
 export WORK
 cd new || exit 1
-gate --suite=lines --list "cat $TMP/names" --threshold 10% --screen 0 --confirm 20 --run-time 15ms --vs-dir ../old -- ./work '{case}' '{n}'
+gate --suite=lines --list "cat $TMP/names" --threshold 25% --screen 0 --confirm 20 --run-time 15ms --vs-dir ../old -- ./work '{case}' '{n}'
 is $? 3 "--suite=lines, --vs-dir: status 3" || diag "$(cat out.tap err)"
 like "$(sed -n 2p out.tap)" '^# 1 of 1 case slower: a "b" \$\(c\);\* \(hash_of \+' "a name goes to the command as it is, without a shell"
 cd ..

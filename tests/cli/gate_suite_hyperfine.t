@@ -63,7 +63,7 @@ like "$(cat out.tap)" '^not ok 4 - hangs: error: the old side: it did not end wi
 
 # ---- what is run before
 echo 'test -e made && rm made' >work
-gate --suite --screen 0 --confirm 2 --max-time 8 --self-check -- hyperfine -s 'echo >was_set_up' -p 'touch made' 'sh ./work'
+gate --suite --screen 0 --confirm 2 --threshold 90% --max-time 20 --self-check -- hyperfine -s 'echo >was_set_up' -p 'touch made' 'sh ./work'
 is "$?:$(cat err)" "0:" "--prepare is run before each run" || diag "$(cat out.tap)"
 ok "--setup is run once, before all" test -e was_set_up
 gate --suite --screen 0 --confirm 2 --self-check -- hyperfine -p 'exit 5' true

@@ -95,7 +95,7 @@ like "$(sed -n 2p ../out.tap)" '^# 1 of 2 cases slower: hash "x" \(hashOf \+[0-9
 like "$(cat ../out.tap)" '^ok 2 - sum: ' "a task that did not change passes"
 change=$(sed -n 's/^not ok 1.*hashOf at work.mjs:[0-9]* regressed: +\([0-9]*\).*/\1/p' ../out.tap)
 ok "the same number of iterations costs 60 % more (+$change %)" test "${change:-0}" -ge 45 -a "${change:-0}" -le 75
-gate --suite --screen 0 --confirm 2 --max-time 60 --self-check --cases '^(async|throws|hangs|crashes|a, |same #2)' -- node tasks.mjs
+gate --suite --screen 0 --confirm 2 --threshold 90% --max-time 60 --self-check --cases '^(async|throws|hangs|crashes|a, |same #2)' -- node tasks.mjs
 is $? 1 "tasks in error, and none slower: status 1" || diag "$(cat ../err)"
 like "$(cat ../out.tap)" '^not ok [0-9] - throws: error: the old side: the benchmark fails: it broke$' "what a task throws is an error of its case"
 like "$(cat ../out.tap)" '^not ok [0-9] - hangs: error: the old side: it did not end within [0-9]+ s, and was killed$' "a task that does not end is an error of its case"
@@ -119,7 +119,7 @@ gate --suite --seed 5 --threshold 10% --screen 0 --confirm 8 --run-time 100ms --
 is $? 3 "vitest, a slower function: status 3" || diag "$(cat ../out.tap ../err)"
 like "$(sed -n 2p ../out.tap)" '^# 1 of 1 case slower: work.bench.js > one > \[x\] > hash \(a/b\), "c" \$1 \(hashOf \+[0-9.]+ %\)$' \
 	"the case is named, with its function" || diag "$(cat ../out.tap)"
-gate --suite --screen 0 --confirm 2 --max-time 100 --self-check --cases 'twice|js > sum' -- "$@"
+gate --suite --screen 0 --confirm 2 --threshold 90% --max-time 100 --self-check --cases 'twice|js > sum' -- "$@"
 like "$(cat ../out.tap)" '^ok 1 - work.bench.js > sum: ' "a benchmark without a suite is run alone, beside one of its name in a suite"
 like "$(cat ../out.tap)" '^not ok 2 - work.bench.js > twice > b: error: the old side: its name chooses 2 benchmarks$' "two benchmarks of one name are an error"
 mkdir empty && cd empty || exit 1
