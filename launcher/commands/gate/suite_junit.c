@@ -46,7 +46,7 @@ static void print_case(FILE *out, const struct csink_suite_result *r, const stru
 		csink_text_put(out, CSINK_TEXT_XML, line);
 		if (c->state == CSINK_SUITE_JUDGED && csink_gate_where(&one, NULL, where, sizeof(where)) >= 0)
 			csink_text_print_as(out, CSINK_TEXT_XML, "; %s", where);
-		fprintf(out, "</%s>\n    ", word);
+		csink_text_print_as(out, CSINK_TEXT_XML, "</%s>\n    ", word);
 	} else if (is_skipped(r, c)) {
 		csink_text_print_as(out, CSINK_TEXT_XML, "\n      <skipped message=\"%s\"/>\n    ", line);
 	}

@@ -158,7 +158,7 @@ static void put_interval(FILE *out, const struct csink_gate_row *row)
 	char change[32];
 
 	csink_gate_change(row->ratio, change, sizeof(change));
-	fprintf(out, " | %s", change);
+	csink_text_print_as(out, CSINK_TEXT_MARKDOWN, " | %s", change);
 	if (isfinite(row->interval.low) && isfinite(row->interval.high))
 		fprintf(out, " | %+.1f to %+.1f", (row->interval.low - 1) * 100, (row->interval.high - 1) * 100);
 	else
@@ -181,7 +181,7 @@ static void markdown_case(FILE *out, const struct csink_suite_result *r, const s
 	if (c->state == CSINK_SUITE_FAILED)
 		verdict = CSINK_GATE_REGRESSED;
 	csink_format_text(text, sizeof(text), c->name, MAX_NAME);
-	fprintf(out, "| %s%s | ", csink_gate_mark(verdict), word);
+	csink_text_print(out, "| %s%s | ", csink_gate_mark(verdict), word);
 	csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
 	if (cpu)
 		put_interval(out, cpu);
