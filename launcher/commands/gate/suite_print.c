@@ -158,7 +158,7 @@ static void put_interval(FILE *out, const struct csink_gate_row *row)
 	char change[32];
 
 	csink_gate_change(row->ratio, change, sizeof(change));
-	csink_text_print_as(out, CSINK_TEXT_MARKDOWN, " | %s", change);
+	csink_text_print(out, " | %s", change);
 	if (isfinite(row->interval.low) && isfinite(row->interval.high))
 		fprintf(out, " | %+.1f to %+.1f", (row->interval.low - 1) * 100, (row->interval.high - 1) * 100);
 	else
