@@ -145,6 +145,13 @@ static bool read_segments(struct csink_module_info *info)
 	return found;
 }
 
+/* What the program may have protected: by a call, unless there may be none. */
+static bool copy_headers(void *to, const void *from, size_t bytes)
+{
+	return csink_calls_are_off(CSINK_CALLS_SCAN) ? csink_module_copy(to, from, bytes)
+						     : csink_copy_by_call(to, from, bytes);
+}
+
 /*
  * Where the ELF header of an object lies, and so its program headers. glibc 2.36 for arm64 has a place behind it for
  * the start of the loader itself, whose header is where its addresses begin.
@@ -160,9 +167,7 @@ static bool find_headers(struct csink_module *module)
 	if (csink_find_object && csink_find_object((void *)module->dynamic, &found) == 0)
 		base = (uintptr_t)found.dlfo_map_start;
 #endif
-	/* Quiet or not, the program may have protected them. */
-	if (((is_quiet && csink_unreadable(base, sizeof(ehdr))) ||
-	     !csink_module_copy(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG)) &&
+	if ((!copy_headers(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG)) &&
 	    (!csink_copy_by_call(&ehdr, (void *)(base = module->bias), sizeof(ehdr)) ||
 	     memcmp(ehdr.e_ident, ELFMAG, SELFMAG)))
 		return false;
@@ -294,10 +299,12 @@ int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, v
 {
 	struct debug_extended *at = loaders_list();
 	int err = 0;
+	char byte;
 
 	self = getpid();
 	/* The program's headers are read, and the name of the loader, which lies beside them. */
-	is_quiet = quiet && !csink_unreadable(getauxval(AT_PHDR), 1);
+	is_quiet = quiet && (csink_calls_are_off(CSINK_CALLS_SCAN) ||
+			     csink_copy_by_call(&byte, (const void *)getauxval(AT_PHDR), 1));
 	for (int i = 0; at && !err && i < MAX_NAMESPACES; i++) {
 		struct debug_extended copy;
 
