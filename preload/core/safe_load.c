@@ -42,11 +42,6 @@ bool csink_readable(uintptr_t addr, uintptr_t bytes)
 	}
 }
 
-bool csink_unreadable(uintptr_t addr, uintptr_t bytes)
-{
-	return !csink_calls_are_off(CSINK_CALLS_PROBE) && !csink_readable(addr, bytes);
-}
-
 static bool page_known(struct csink_loader *loader, uintptr_t page)
 {
 	if (loader->pages[0] == page || loader->pages[1] == page ||

@@ -36,12 +36,6 @@ static inline void csink_loader_init(struct csink_loader *loader, const struct c
 /** True if [addr, addr + bytes) can be read. errno is kept. One syscall a page. */
 bool csink_readable(uintptr_t addr, uintptr_t bytes);
 
-/**
- * True if a program has protected or unmapped what the loader mapped readable there; false where the kernel cannot be
- * asked. As csink_readable.
- */
-bool csink_unreadable(uintptr_t addr, uintptr_t bytes);
-
 /** The slow half of csink_load_word. */
 bool csink_load_word_slow(struct csink_loader *loader, uintptr_t addr, uint64_t *value);
 

@@ -7,8 +7,7 @@ FRAMES=$SRC/tests/frames
 [ "$(uname -m)" = x86_64 ] || skip_all "stacks of Go are walked by its tables on x86-64"
 have go || skip_all "go is not installed"
 have python3 || skip_all "python3 is not installed"
-countersink stat -x -o stat.csv -e task-clock -- true
-grep -q '^task-clock,nanoseconds,counted' stat.csv || skip_all "perf_event_open is refused here"
+needs_events
 export GO111MODULE=off CGO_ENABLED=1 GOFLAGS='' GOCACHE="$BUILD/go-cache"
 
 build() { # FILE SOURCE OPTIONS...

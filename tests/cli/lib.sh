@@ -147,6 +147,12 @@ have() {
 	command -v "$1" >/dev/null 2>&1
 }
 
+# The whole file needs perf_event_open(2).
+needs_events() {
+	countersink stat -x -o stat.csv -e task-clock -- true
+	grep -q '^task-clock,nanoseconds,counted' stat.csv || skip_all "perf_event_open is refused here"
+}
+
 # unprivileged COMMAND...: run it as a user without any privilege. Root becomes nobody; others stay who they are.
 unprivileged() {
 	if [ "$(id -u)" = 0 ]; then

@@ -3,9 +3,7 @@
 # by whichever call, with each program's CPU time in the profile once.
 . "$(dirname "$0")/lib.sh"
 
-countersink stat -x -o stat.csv -e task-clock -- true
-grep -q '^task-clock,nanoseconds,counted' stat.csv ||
-	skip_all "perf_event_open is refused here"
+needs_events
 
 cp "$TARGETS/chain" dynamic
 cp "$TARGETS/static_chain" static

@@ -3,9 +3,7 @@
 # the ends of processes are theirs. Expected are tens of samples of each: none at all means that they are not taken.
 . "$(dirname "$0")/lib.sh"
 
-countersink stat -x -o stat.csv -e task-clock -- true
-grep -q '^task-clock,nanoseconds,counted' stat.csv ||
-	skip_all "perf_event_open is refused here"
+needs_events
 
 cp "$TARGETS/static_spin" brief
 cp "$TARGETS/static_chain" static

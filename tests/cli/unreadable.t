@@ -3,9 +3,7 @@
 # as what wait4(2) has beside all others. It is theirs in the report, with the reason, and not the kernel's.
 . "$(dirname "$0")/lib.sh"
 
-countersink stat -x -o stat.csv -e task-clock -- true
-grep -q '^task-clock,nanoseconds,counted' stat.csv ||
-	skip_all "perf_event_open is refused here"
+needs_events
 
 cp "$TARGETS/chain" dynamic
 cp "$TARGETS/static_chain" static

@@ -169,17 +169,6 @@ static double make_round(struct csink_suite *suite, struct simulated *from, int 
 	return made;
 }
 
-static int screen_pending(struct csink_suite *suite, double most_p)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < suite->nr && !err; i++) {
-		if (suite->cases[i].state == CSINK_SUITE_PENDING)
-			err = csink_suite_screen_case(suite, &suite->cases[i], most_p);
-	}
-	return err;
-}
-
 /* As suite_rounds.c does it. */
 static int screen(struct csink_suite *suite, struct simulated *from, double budget, double *spent)
 {
@@ -191,9 +180,9 @@ static int screen(struct csink_suite *suite, struct simulated *from, double budg
 			break;
 		*spent += make_round(suite, from, 0);
 		if (round + 1 == half)
-			err = screen_pending(suite, CSINK_SUITE_HALFWAY_P);
+			err = csink_suite_screen_pending(suite, CSINK_SUITE_HALFWAY_P);
 	}
-	err = err || !suite->screen ? err : screen_pending(suite, CSINK_SUITE_SCREEN_P);
+	err = err || !suite->screen ? err : csink_suite_screen_pending(suite, CSINK_SUITE_SCREEN_P);
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		if (suite->cases[i].state == CSINK_SUITE_PENDING)
 			err = begin_data(&suite->cases[i], &from[i]);

@@ -16,6 +16,18 @@ void csink_gate_junit_open(FILE *out, const char *class, const char *name)
 			    name, class);
 }
 
+void csink_gate_junit_error(FILE *out, const char *class, const char *error)
+{
+	csink_gate_junit_open(out, class, "runs");
+	csink_text_print_as(out, CSINK_TEXT_XML,
+			    "\n      <error type=\"error\" message=\"%s\"></error>\n    </testcase>\n", error);
+}
+
+void csink_gate_junit_end(FILE *out)
+{
+	fputs("</system-out>\n    <system-err></system-err>\n  </testsuite>\n</testsuites>\n", out);
+}
+
 static void print_case(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
 {
 	char name[512], line[1024], where[2048];
@@ -100,17 +112,13 @@ void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r)
 
 	print_head(out, r);
 	print_properties(out, r);
-	if (r->error) {
-		csink_gate_junit_open(out, "command", "runs");
-		csink_text_print_as(out, CSINK_TEXT_XML,
-				    "\n      <error type=\"error\" message=\"%s\"></error>\n    </testcase>\n",
-				    r->error);
-	}
+	if (r->error)
+		csink_gate_junit_error(out, "command", r->error);
 	for (uint32_t i = 0; !r->error && i < r->verdicts->nr_rows; i++)
 		print_case(out, r, &r->verdicts->rows[i]);
 	csink_gate_headline(r, text, sizeof(text));
 	csink_text_print_as(out, CSINK_TEXT_XML, "    <system-out>%s", text);
 	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0)
 		csink_text_print_as(out, CSINK_TEXT_XML, "&#10;where the time went: %s", text);
-	fputs("</system-out>\n    <system-err></system-err>\n  </testsuite>\n</testsuites>\n", out);
+	csink_gate_junit_end(out);
 }

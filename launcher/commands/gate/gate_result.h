@@ -102,6 +102,12 @@ void csink_gate_junit_property(FILE *out, char *fact);
 /** Write a case up to what it has of its own. */
 void csink_gate_junit_open(FILE *out, const char *class, const char *name);
 
+/** A case of a class that has the reason why there is no verdict. */
+void csink_gate_junit_error(FILE *out, const char *class, const char *error);
+
+/** From the end of what the suite's output is. */
+void csink_gate_junit_end(FILE *out);
+
 /** Write a badge, of a suite, too, as shields.io reads it from a URL (its "endpoint"). @word  one of the verdict's
  * words; it chooses the colour. */
 void csink_gate_put_badge(FILE *out, const char *word, const char *message);

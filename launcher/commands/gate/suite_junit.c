@@ -62,15 +62,11 @@ void csink_suite_print_junit(FILE *out, const struct csink_suite_result *r)
 	for (uint32_t i = 1; csink_suite_fact(r, i, text, sizeof(text)) >= 0; i++)
 		csink_gate_junit_property(out, text);
 	fputs("    </properties>\n", out);
-	if (r->error) {
-		csink_gate_junit_open(out, "case", "runs");
-		csink_text_print_as(out, CSINK_TEXT_XML,
-				    "\n      <error type=\"error\" message=\"%s\"></error>\n    </testcase>\n",
-				    r->error);
-	}
+	if (r->error)
+		csink_gate_junit_error(out, "case", r->error);
 	for (uint32_t i = 0; !r->error && i < r->suite->nr; i++)
 		print_case(out, r, &r->suite->cases[i]);
 	csink_suite_headline(r, text, sizeof(text));
 	csink_text_print_as(out, CSINK_TEXT_XML, "    <system-out>%s", text);
-	fputs("</system-out>\n    <system-err></system-err>\n  </testsuite>\n</testsuites>\n", out);
+	csink_gate_junit_end(out);
 }

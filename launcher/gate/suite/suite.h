@@ -194,9 +194,9 @@ double csink_suite_left(const struct csink_suite *suite);
 #define CSINK_SUITE_HALFWAY_P 0.5   /* after half of the pairs: 1 of 2 has the others */
 #define CSINK_SUITE_SCREEN_PART 0.8 /* of the time that is left when all cases were tried: what screening may use */
 
-/** See whether the pairs that screen a case show a sign of a slowdown: its p-value is at most that. If they do, or are
- * too few, it stays pending. Returns 0 or -ENOMEM. */
-int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *c, double most_p);
+/** Of the pending cases, see whether the pairs that screen them show a sign of a slowdown: a p-value of at most that.
+ * Those whose pairs do, or are too few, stay pending. Returns 0 or -ENOMEM. */
+int csink_suite_screen_pending(struct csink_suite *suite, double most_p);
 
 /** Before the first pair that confirms: the cases that are pending are the ones that alpha is divided between. */
 void csink_suite_ask_pending(struct csink_suite *suite);

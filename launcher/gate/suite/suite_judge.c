@@ -7,7 +7,8 @@
 #include "launcher/base/search.h"
 #include "launcher/gate/suite/suite.h"
 
-int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *c, double most_p)
+/* If the pairs of a case show a sign of a slowdown, or are too few, it stays pending. Returns 0 or -ENOMEM. */
+static int screen_case(struct csink_suite *suite, struct csink_suite_case *c, double most_p)
 {
 	struct csink_gate_verdicts verdicts;
 	CSINK_AUTO_FREE double *p = NULL;
@@ -28,6 +29,17 @@ int csink_suite_screen_case(struct csink_suite *suite, struct csink_suite_case *
 		c->state = CSINK_SUITE_QUIET;
 	csink_gate_verdicts_free(&verdicts);
 	return p && !isnan(c->screen_p) ? 0 : -ENOMEM;
+}
+
+int csink_suite_screen_pending(struct csink_suite *suite, double most_p)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < suite->nr && !err; i++) {
+		if (suite->cases[i].state == CSINK_SUITE_PENDING)
+			err = screen_case(suite, &suite->cases[i], most_p);
+	}
+	return err;
 }
 
 /* Of the rows, as they are adjusted within their families: figures of the whole, and functions. */

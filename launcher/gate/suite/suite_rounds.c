@@ -249,17 +249,6 @@ static int make_rounds(struct csink_suite *suite, uint32_t *made, uint32_t nr_ro
 
 /* ---- all ---- */
 
-static int screen_pending(struct csink_suite *suite, double most_p)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < suite->nr && !err; i++) {
-		if (suite->cases[i].state == CSINK_SUITE_PENDING)
-			err = csink_suite_screen_case(suite, &suite->cases[i], most_p);
-	}
-	return err;
-}
-
 static int screen(struct csink_suite *suite)
 {
 	double until = elapsed(suite) + CSINK_SUITE_SCREEN_PART * csink_suite_left(suite);
@@ -267,12 +256,12 @@ static int screen(struct csink_suite *suite)
 	int err = make_rounds(suite, &made, half, until, 0);
 
 	if (!err && made == half)
-		err = screen_pending(suite, CSINK_SUITE_HALFWAY_P);
+		err = csink_suite_screen_pending(suite, CSINK_SUITE_HALFWAY_P);
 	if (!err && made == half)
 		err = make_rounds(suite, &made, suite->screen, until, 0);
 	if (!err && made < suite->screen && count_pending(suite))
 		note_late(suite, made, suite->screen, 0);
-	err = err ? err : screen_pending(suite, CSINK_SUITE_SCREEN_P);
+	err = err ? err : csink_suite_screen_pending(suite, CSINK_SUITE_SCREEN_P);
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		/* What is confirmed was not chosen for the runs that judge it. */
 		if (suite->cases[i].state == CSINK_SUITE_PENDING)

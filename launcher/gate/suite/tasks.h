@@ -1,6 +1,6 @@
 /*
- * Tasks of tinybench, which a program or vitest imports: a module (tasks.mjs) that is loaded into node beforehand has
- * one of them make an exact number of iterations, and reports it. For the harnesses of node; context as in harness.h.
+ * Tasks of tinybench, which a program or vitest imports. A module (tasks.mjs), which node loads first, has one of them
+ * make an exact number of iterations, and reports it. For the harnesses of node; context as in harness.h.
  */
 #ifndef CSINK_TASKS_H
 #define CSINK_TASKS_H

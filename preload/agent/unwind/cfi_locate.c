@@ -9,6 +9,7 @@
 #include "preload/agent/unwind/find_object.h"
 #include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/modules.h"
+#include "preload/core/calls_off.h"
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/cfi/cfi_read.h"
 #include "preload/core/safe_load.h"
@@ -84,7 +85,9 @@ static int locate_by_loader(uintptr_t pc, struct csink_cfi_table *table)
 	if (locate_listed(pc, (uintptr_t)object.dlfo_eh_frame, table))
 		return 1;
 	ehdr = object.dlfo_map_start;
-	if (csink_unreadable((uintptr_t)ehdr, sizeof(*ehdr) + MAX_PHDR * sizeof(ElfW(Phdr))))
+	/* The program may have protected them. */
+	if (!csink_calls_are_off(CSINK_CALLS_PROBE) &&
+	    !csink_readable((uintptr_t)ehdr, sizeof(*ehdr) + MAX_PHDR * sizeof(ElfW(Phdr))))
 		return -1;
 	if (*(const uint32_t *)ehdr->e_ident != *(const uint32_t *)ELFMAG || ehdr->e_phoff != sizeof(*ehdr) ||
 	    ehdr->e_phentsize != sizeof(ElfW(Phdr)) || ehdr->e_phnum > MAX_PHDR)
