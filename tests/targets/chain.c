@@ -47,15 +47,19 @@ static double cpu_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* In rounds of different length: of equal ones, samples at their own rate would see the same part again and again. */
 static void work(const char *name, double seconds)
 {
 	double from = cpu_s();
+	unsigned random = (unsigned)getpid();
 	const char *path = getenv("CHAIN_LOG");
 	int fd = path ? open(path, O_WRONLY | O_APPEND) : -1;
 
 	while (cpu_s() < from + seconds) {
-		leaf(300000);
-		other(100000);
+		long n = 50000 + (random = random * 1103515245 + 12345) % 100000;
+
+		leaf(3 * n);
+		other(n);
 	}
 	if (fd < 0)
 		return;
