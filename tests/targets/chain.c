@@ -47,20 +47,18 @@ static double cpu_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* In rounds of different length: of equal ones, samples at their own rate would see the same part again and again. */
+/*
+ * A quarter of the time, in one piece, is in other(): of rounds, samples at their own rate may see the same part again
+ * and again. It begins anywhere, so that programs of some samples are not all seen at the same places.
+ */
 static void work(const char *name, double seconds)
 {
-	double from = cpu_s();
-	unsigned random = (unsigned)getpid();
+	double from = cpu_s(), begin = getpid() % 16 / 15. * 0.75, at;
 	const char *path = getenv("CHAIN_LOG");
 	int fd = path ? open(path, O_WRONLY | O_APPEND) : -1;
 
-	while (cpu_s() < from + seconds) {
-		long n = 50000 + (random = random * 1103515245 + 12345) % 100000;
-
-		leaf(3 * n);
-		other(n);
-	}
+	while ((at = (cpu_s() - from) / seconds) < 1)
+		(at >= begin && at < begin + 0.25 ? other : leaf)(100000);
 	if (fd < 0)
 		return;
 	dprintf(fd, "%s %.6f\n", name, cpu_s() - from);
