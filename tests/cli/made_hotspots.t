@@ -25,7 +25,7 @@ for version in 11 17 21 24 25; do
 	is "$?:$(cat out)" "3:" "JDK $version, stubs: the program runs as without countersink"
 	countersink export -f folded p.pb.gz >folded
 	compiled='run_until;made.Outer.outer;Inner$$Lambda.inner'
-	for stack in '[VM_Version stub]' "$compiled;[C1 Runtime slow_subtype_check_blob]" "$compiled;[I2C/C2I adapters]" \
+	for stack in '[VM_Version stub]' "$compiled;[C1 Runtime slow_subtype_check_blob]" "$compiled;[ExceptionBlob]" "$compiled;[I2C/C2I adapters]" \
 		"$compiled;[I2C/C2I adapters];in_virtual_machine"; do
 		is "$(awk -v leaf="${stack##*;}" -v stack=";main;run_stubs;$stack" 'index($0, leaf) { all += $NF; with += index($0, stack) ? $NF : 0 }
 			END { print (all > 0 && with > .98 * all) }' folded)" 1 "JDK $version, stubs: ${stack#*;} has its callers"

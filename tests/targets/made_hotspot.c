@@ -495,20 +495,25 @@ static void run_stubs(const char *outer, const char *inner, int nr_parts)
 					      0x83, 0xe4, 0xf0, 0x9c, 0x48, 0x83, 0xec, 0x08, 0x48, 0x81, 0xec,
 					      0x80, 0x00, 0x00, 0x00, 0x4c, 0x89, 0x6c, 0x24, 0x10, 0x48, 0x81,
 					      0xec, 0x80, 0x0a, 0x00, 0x00, 0xff, 0xd6, 0x49, 0x8b, 0xe5, 0xc3};
+	/* sub $24, %rsp; mov 24(%rsp), %rax; add $24, %rsp; pop %rdx; mov %rax, %r8; ... jmp *%r8 */
+	static const unsigned char handler[] = {0x48, 0x83, 0xec, 0x18, 0x48, 0x8b, 0x44, 0x24, 0x18, 0x48, 0x83,
+						0xc4, 0x18, 0x5a, 0x4c, 0x8b, 0xc0, SPIN, 0x41, 0xff, 0xe0};
 	/* push %rbp; mov %rsp, %rbp; ... and push %rbp; mov %rdi, %rbp; push %rbx; ... */
 	static const unsigned char framed[] = {0x55, 0x48, 0x89, 0xe5, SPIN, 0x5d, 0xc3};
 	static const unsigned char bare[] = {0x55, 0x48, 0x89, 0xfd, 0x53, SPIN, 0x5b, 0x5d, 0xc3};
 	void (*stub)(void) = nr_parts == 1 ? new_code("VM_Version stub", 0, framed, sizeof(framed), 0)
 					   : new_code("VM_Version stub", 0, bare, sizeof(bare), 0);
-	long start = now_ms(), quarter = (until_ms - start) / nr_parts;
+	long start = now_ms(), part = (until_ms - start) / nr_parts;
 
-	while (now_ms() < start + quarter)
+	while (now_ms() < start + part)
 		stub();
 	if (nr_parts == 1)
 		return;
-	run_until(start + 2 * quarter, new_compiled(&pushing, outer, inner),
+	run_until(start + 2 * part, new_compiled(&pushing, outer, inner),
 		  new_code("C1 Runtime slow_subtype_check_blob", 5, four, sizeof(four), 0));
-	run_until(start + 3 * quarter, new_compiled(&with_r13, outer, inner),
+	run_until(start + 3 * part, new_compiled(&pushing, outer, inner),
+		  new_code("ExceptionBlob", 4, handler, sizeof(handler), 0));
+	run_until(start + 4 * part, new_compiled(&with_r13, outer, inner),
 		  new_code("I2C/C2I adapters", 0, adapter, sizeof(adapter), 3));
 	run_until(until_ms, new_compiled(&with_r13, outer, inner),
 		  new_code("I2C/C2I adapters", 0, calls, sizeof(calls), 3));
@@ -549,7 +554,7 @@ int main(int argc, char **argv)
 	add(new_stub(), NULL);
 	add(new_interpreter(), alpha);
 	if (has_stub || has_stubs) {
-		run_stubs(outer, inner, has_stub ? 1 : 4);
+		run_stubs(outer, inner, has_stub ? 1 : 5);
 		return 3;
 	}
 	add(new_compiled(&plain, outer, inner), outer);

@@ -556,25 +556,41 @@ static bool leaf_of_interpreter(const struct csink_hotspot *vm, const struct csi
 	return leaf_at_end(vm, blob, frame, leaf) || leaf_of_interpreted(vm, blob, frame, leaf);
 }
 
-/* Where stubs are that handle an exception, the address that it came from is in %rdx: pushed by the first instruction,
- * and popped before a jump to the handler, which is in the caller. */
+/*
+ * Stubs that handle an exception leave by a jump to the handler, which is in the caller. C2's has the address that the
+ * exception came from in %rdx: pushed by the first instruction, and popped some instructions before the jump, while the
+ * handler is in %rax, then in %r8. C1's has the handler where the return address was: leave; pop %rcx; jmp *%rcx.
+ */
 static bool leaf_at_jump(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
 			 const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
 {
-	bool is_first = frame->pc == blob->code && is_code(blob, frame->pc, "\x52", 1);
+	enum { MAX_BEHIND = 64 }; /* bytes from the pop to the jump */
+	bool is_first = frame->pc == blob->code && is_code(blob, frame->pc, "\x52", 1), is_popped = is_first;
 	struct csink_hotspot_blob to;
-	uint8_t code[3];
-	uintptr_t target;
+	uintptr_t target = 0;
+	uint8_t code[4];
 
 	csink_hotspot_code(blob, frame->pc, code, sizeof(code));
-	if (!is_first && (code[0] != 0xff || (code[1] & 0xf8) != 0xe0) && /* jmp *%rax and others */
-	    (code[0] != 0x41 || code[1] != 0xff || code[2] != 0xe0))      /* jmp *%r8 */
-		return false;
 	*leaf = (struct csink_hotspot_leaf){
 		.way = HOTSPOT_POPPED, .cfa = frame->sp, .fp = frame->fp, .ra = reg(frame, REG_RDX)};
+	if (code[0] == 0xff && (code[1] & 0xf8) == 0xe0) { /* jmp *%rax and others */
+		is_popped = true;
+		target = numbered_reg(frame, code[1]);
+	} else if (!memcmp(code, "\xc9\x59\xff\xe1", 4)) {
+		return follow(blob, frame, HOTSPOT_BY_FP, leaf) && csink_hotspot_blob(vm, leaf->ra, &to) &&
+		       to.kind == HOTSPOT_COMPILED;
+	}
+	for (uintptr_t at = frame->pc; !is_popped && at > blob->code && frame->pc - at < MAX_BEHIND; at--) {
+		is_popped = is_code(blob, at, "\x5a\x4c\x8b\xc0", 4) ||
+			    is_code(blob, at, "\x5a\x49\x89\xc0", 4); /* pop %rdx; mov %rax, %r8 */
+		if (is_popped && at == frame->pc)
+			return try(vm, blob, frame, HOTSPOT_NONE, CALL, leaf);
+		target = reg(frame, at + 1 == frame->pc ? REG_RAX : REG_R8);
+	}
+	if (!is_popped)
+		return false;
 	if (return_to(vm, leaf->ra, 0) != NO_CALL)
 		return true;
-	target = is_first ? 0 : code[0] == 0x41 ? reg(frame, REG_R8) : numbered_reg(frame, code[1]);
 	leaf->ra = target;
 	return csink_hotspot_blob(vm, target, &to) && to.kind == HOTSPOT_COMPILED;
 }
