@@ -12,6 +12,7 @@
 #include "include/internal/base.h"
 #include "launcher/collect/recording_read.h"
 #include "preload/agent/sampler/timeline.h"
+#include "preload/core/record/hash_index.h"
 #include "preload/core/record/stacks.h"
 #include "tests/unit/tap.h"
 
@@ -117,6 +118,44 @@ static void test_threads(void)
 	   read.nr_nodes, NR_STACKS * 5 + 1);
 	csink_recorded_free(&read);
 	csink_recording_close(&rec);
+}
+
+static bool match_ref(csink_ref_t ref, uint32_t aux, const void *key)
+{
+	(void)aux;
+	return ref == *(const csink_ref_t *)key;
+}
+
+/* Of entry @i: in its lower half one of 64 values that are next to each other. */
+static uint64_t crowded_hash(uint64_t i)
+{
+	uint64_t hash = i * 0x9e3779b97f4a7c15ULL;
+
+	hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9ULL;
+	hash = (hash ^ hash >> 27) * 0x94d049bb133111ebULL;
+	return (hash & 0xffffffff00000000ULL) | 0x1000 | (i & 63);
+}
+
+/* Entries that want the same few slots take others; the table grows no sooner than it must. */
+static void test_crowded(void)
+{
+	static struct csink_index_slot first[1u << CSINK_INDEX_FIRST_BITS];
+	static struct csink_index crowded = {.levels = {first}};
+	uint32_t level = 0, nr_lost = 0;
+
+	while (csink_index_slots(level) / 2 < NR_STACKS)
+		level++;
+	for (csink_ref_t i = 1; i <= NR_STACKS; i++)
+		csink_index_insert(&crowded, crowded_hash(i), i, 0, match_ref, &i);
+	for (csink_ref_t i = 1; i <= NR_STACKS; i++) {
+		struct csink_index_slot *slot = csink_index_find(&crowded, crowded_hash(i), match_ref, &i);
+
+		nr_lost += !slot || slot->ref != i;
+	}
+	ok(nr_lost < 10, "20,000 entries that want the same 64 slots of an index are in it, all but %u", nr_lost);
+	ok(crowded.newest <= level, "their table has as many levels as one of other entries (%u, at most %u)",
+	   (unsigned int)crowded.newest, level);
+	csink_index_reset(&crowded);
 }
 
 static void test_reuse(void)
@@ -229,6 +268,7 @@ int main(void)
 	if (!mkdtemp(dir))
 		return 1;
 	test_threads();
+	test_crowded();
 	test_reuse();
 	test_full();
 	test_timeline();

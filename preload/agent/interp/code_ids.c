@@ -123,7 +123,7 @@ static uint32_t add_directories(char *names, uint32_t nr)
 	return nr + copy_directory(names + nr, MAX_NAMES - nr);
 }
 
-static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *walk, uintptr_t address)
+static CSINK_RARE csink_ref_t new_code(struct csink_interp_walk *walk, uintptr_t address)
 {
 	struct csink_code_source source = {0};
 	char names[MAX_NAMES];

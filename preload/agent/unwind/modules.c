@@ -236,7 +236,7 @@ static bool record(struct refresh *r, struct csink_module_info *info)
 	return true;
 }
 
-static bool add_module(struct csink_module_info *info, void *data)
+static __attribute__((cold)) bool add_module(struct csink_module_info *info, void *data)
 {
 	struct refresh *r = data;
 	const struct csink_module *before;

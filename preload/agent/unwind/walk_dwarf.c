@@ -220,7 +220,7 @@ static void drop_bad_stack(struct csink_walk *walk)
 		walk->nr_frames--;
 }
 
-static __attribute__((noinline)) void walk_again(struct csink_walker *w, struct plain *p, const ucontext_t *uc)
+static __attribute__((noinline, cold)) void walk_again(struct csink_walker *w, struct plain *p, const ucontext_t *uc)
 {
 	walk_from_handler(w, p, uc);
 	if (has_failed(w->walk))

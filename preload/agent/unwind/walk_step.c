@@ -141,7 +141,7 @@ static enum csink_cfi_step step_regs_by_fp(struct csink_walker *w, struct csink_
 }
 
 /* Walk again from the innermost frame with all registers, and one frame further than we came. */
-__attribute__((noinline)) static bool step_complex(struct csink_walker *w)
+__attribute__((noinline, cold)) static bool step_complex(struct csink_walker *w)
 {
 	uint32_t steps = w->walk->nr_frames - w->nr_before + 1;
 	uintptr_t pc = context_pc(w->context), last_sp = w->sp;

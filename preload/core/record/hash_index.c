@@ -78,10 +78,9 @@ csink_ref_t csink_index_insert(struct csink_index *index, uint64_t hash, csink_r
 {
 	uint32_t level = level_for_insert(index);
 	struct csink_index_slot *slots = atomic_load_explicit(&index->levels[level], memory_order_acquire);
-	uint32_t mask = csink_index_slots(level) - 1;
 
 	for (uint32_t i = 0; i < CSINK_INDEX_PROBES; i++) {
-		struct csink_index_slot *slot = &slots[(hash + i) & mask];
+		struct csink_index_slot *slot = csink_index_slot(slots, level, hash, i);
 		uint64_t has = 0;
 
 		if (atomic_compare_exchange_strong_explicit(&slot->hash, &has, hash, memory_order_relaxed,

@@ -14,7 +14,7 @@
 #include "include/internal/base.h"
 #include "include/internal/recording_format.h"
 
-enum { CSINK_INDEX_LEVELS = 12, CSINK_INDEX_FIRST_BITS = 8, CSINK_INDEX_PROBES = 24 };
+enum { CSINK_INDEX_LEVELS = 12, CSINK_INDEX_FIRST_BITS = 8, CSINK_INDEX_PROBES = 24, CSINK_INDEX_NEAR_PROBES = 8 };
 
 /* hash 0: free. ref 0: taken, but not filled yet, as a thread that was killed may leave it. */
 struct csink_index_slot {
@@ -39,6 +39,18 @@ static inline uint32_t csink_index_slots(uint32_t level)
 	return 1u << (CSINK_INDEX_FIRST_BITS + 2 * level);
 }
 
+/*
+ * The slot that is tried as the @i-th one: first by the lower half of the hash, where the user may have entries lie
+ * together (stacks.c); where these slots are taken, anywhere by the upper half.
+ */
+static inline struct csink_index_slot *csink_index_slot(struct csink_index_slot *slots, uint32_t level, uint64_t hash,
+							uint32_t i)
+{
+	uint64_t at = i < CSINK_INDEX_NEAR_PROBES ? hash + i : (hash >> 32) * (2 * i + 1);
+
+	return &slots[at & (csink_index_slots(level) - 1)];
+}
+
 /** Empty it. levels[0] stays. Context: init; no other thread may be using it. */
 void csink_index_reset(struct csink_index *index);
 
@@ -54,10 +66,9 @@ csink_index_find(struct csink_index *index, uint64_t hash, csink_index_match mat
 	/* Newest first: what a program does now was mostly first seen lately. */
 	for (int level = (int)atomic_load_explicit(&index->newest, memory_order_acquire); level >= 0; level--) {
 		struct csink_index_slot *slots = atomic_load_explicit(&index->levels[level], memory_order_acquire);
-		uint32_t mask = csink_index_slots((uint32_t)level) - 1;
 
 		for (uint32_t i = 0; slots && i < CSINK_INDEX_PROBES; i++) {
-			struct csink_index_slot *slot = &slots[(hash + i) & mask];
+			struct csink_index_slot *slot = csink_index_slot(slots, (uint32_t)level, hash, i);
 			uint64_t has = atomic_load_explicit(&slot->hash, memory_order_relaxed);
 			csink_ref_t ref;
 

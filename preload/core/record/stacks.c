@@ -172,6 +172,19 @@ static bool match_node(csink_ref_t ref, uint32_t aux, const void *key)
 }
 
 /*
+ * Nodes whose parents are near each other in the recording have slots near each other: those of a new stack are made
+ * one after the other, and slots all over the index would take a page each.
+ */
+static uint64_t hash_node(const struct csink_rec_node *node)
+{
+	enum { NEAR = 0xff }; /* bits of the slot's place that differ for nodes of near parents */
+	uint64_t hash = mix(node->pc * 0x9e3779b97f4a7c15ULL ^ ((uint64_t)node->parent << 32 | node->flags));
+	uint32_t low = (node->parent ^ node->parent >> 8) & ~(uint32_t)NEAR;
+
+	return not_0((hash & ~(uint64_t)(uint32_t)~NEAR) | low);
+}
+
+/*
  * The node of a caller below another one, or a root; 0 when the recording is full. *parent_is_new: the parent was made
  * just now, so that it has no children to be looked for; set to whether the node is.
  */
@@ -179,7 +192,7 @@ static csink_ref_t node_get(struct csink_recording *rec, struct csink_writer *wr
 			    struct csink_rec_node node, bool *parent_is_new)
 {
 	struct node_key key = {rec, node};
-	uint64_t hash = not_0(mix(node.pc * 0x9e3779b97f4a7c15ULL ^ ((uint64_t)node.parent << 32 | node.flags)));
+	uint64_t hash = hash_node(&node);
 	const struct csink_index_slot *slot = *parent_is_new ? NULL : csink_index_find(&nodes, hash, match_node, &key);
 	csink_ref_t ref, indexed;
 
