@@ -65,6 +65,8 @@ enum csink_event_flags {
 	CSINK_EVENT_BY_PERIOD = 1 << 8,  /* samples from outside weigh a period, in which the kernel takes none */
 	CSINK_EVENT_BY_CPU = 1 << 9, /* CPU time by samples of CPUs: a share of what the kernel counted of the program's
 					processes without samples */
+	CSINK_EVENT_NOT_FOLLOWED =
+		1 << 10,              /* CPU time of a program that is not to be shown (--follow): only its sum is */
 	CSINK_EVENT_REFUSED = 1 << 5, /* asked for, could not be opened: its weights mean nothing; see the NOTE */
 };
 

@@ -329,11 +329,14 @@ static void save_head(const struct saving *s, const struct csink_rec_header *hea
 {
 	struct csink_rec_header *to = s->rec.header;
 	struct timespec real, mono;
+	uint32_t more = 0; /* what is to be known of the CPU time */
 
 	to->nr_events = head->nr_events;
 	memcpy(to->events, head->events, sizeof(to->events));
-	for (uint32_t i = 0; i < to->nr_events && !s->image->nr_own_rows; i++)
-		to->events[i].flags |= to->events[i].flags & CSINK_EVENT_CPU_NS ? CSINK_EVENT_BY_CPU : 0;
+	more |= s->image->nr_own_rows ? 0 : CSINK_EVENT_BY_CPU;
+	more |= s->image->is_left_out ? CSINK_EVENT_NOT_FOLLOWED : 0;
+	for (uint32_t i = 0; i < to->nr_events; i++)
+		to->events[i].flags |= to->events[i].flags & CSINK_EVENT_CPU_NS ? more : 0;
 	to->engine = head->engine;
 	to->unwind = head->unwind;
 	memcpy(to->engine_reason, head->engine_reason, sizeof(to->engine_reason));
@@ -369,7 +372,9 @@ static int save_image(struct saving *s, const char *directory, const struct csin
 	save_head(s, head);
 	s->rec.header->cpu_end_ns = sampled_ns(head, rows, nr_rows);
 	s->codes = calloc((s->from_codes ? s->from_codes->nr : 0) + 1UL, sizeof(*s->codes));
-	err = s->threads && s->codes ? save_modules(s) : -ENOMEM;
+	err = s->threads && s->codes ? 0 : -ENOMEM;
+	if (!err && !s->image->is_left_out)
+		err = save_modules(s);
 	if (!err)
 		err = save_threads(s);
 	for (uint64_t i = 0; !err && i < nr_rows; i++)

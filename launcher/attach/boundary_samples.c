@@ -455,11 +455,12 @@ static bool is_followed(const struct csink_boundary *b, const struct csink_attac
 	       csink_names_match(follow, csink_base_name(image->cmdline));
 }
 
-static bool is_left_out(void *arg, const struct csink_attach_row *row)
+/* Of a program that is left out, its own samples have the CPU time. */
+static bool is_of_cpu_left_out(void *arg, const struct csink_attach_row *row)
 {
 	const struct csink_boundary *b = arg;
 
-	return b->follow.images.at[row->image]->is_left_out;
+	return row->is_by_cpu && b->follow.images.at[row->image]->is_left_out;
 }
 
 static void leave_out_others(struct csink_boundary *b)
@@ -468,7 +469,7 @@ static void leave_out_others(struct csink_boundary *b)
 
 	for (uint32_t i = 0; i < images->nr; i++)
 		images->at[i]->is_left_out = !is_followed(b, images->at[i]);
-	csink_attach_images_remove(images, is_left_out, b);
+	csink_attach_images_remove(images, is_of_cpu_left_out, b);
 }
 
 bool csink_boundary_has_samples(const struct csink_boundary *b)

@@ -31,7 +31,7 @@ struct csink_attach_image {
 	enum csink_rec_state state;
 	uint64_t start_ns, end_ns;
 	char comm[16], exe[512], cmdline[1024], root[64];
-	bool is_left_out; /* it is not to be in the profile */
+	bool is_left_out; /* only its CPU time is to be in the profile */
 	bool is_exec;     /* it began with an exec that was seen */
 	bool has_mapped;  /* something, since then */
 	bool has_run;     /* a sample of a CPU was in the program, and not in the kernel's exec of it */

@@ -98,6 +98,17 @@ static void correct_end(struct image *image)
 	image->cpu_end_ns = CSINK_MAX(image->cpu_end_ns, image->cpu_start_ns + image->covered_cpu_ns);
 }
 
+/* CPU time of a program that is not in the recordings, or may not be shown. */
+static int64_t add_absent(struct collector *c, int32_t pid, const char *name, enum csink_spawn_reason reason,
+			  int64_t ns)
+{
+	const char *word = reason == CSINK_SPAWN_NOT_FOLLOWED ? "not followed" : "not injected";
+	char frame[64];
+
+	snprintf(frame, sizeof(frame), "[%s: %.16s]", word, name);
+	return give(c, word, frame, pid, name, ns);
+}
+
 /* What lies before our constructor, and what its rows leave open up to the last flush. */
 static void account_image(struct collector *c, struct image *image)
 {
@@ -107,6 +118,10 @@ static void account_image(struct collector *c, struct image *image)
 
 	if (image->is_continued)
 		before = 0;
+	if (image->is_left_out) {
+		add_absent(c, image->pid, image->comm, CSINK_SPAWN_NOT_FOLLOWED, image->covered_cpu_ns);
+		csink_collect_unprofiled(c, image->comm, CSINK_SPAWN_NOT_FOLLOWED);
+	}
 	if (image->is_outside) /* the process's own count has what is open there */
 		return;
 	open = csink_add((int64_t)(image->cpu_end_ns - image->cpu_start_ns), -image->covered_cpu_ns);
@@ -126,9 +141,10 @@ struct covered {
 	int64_t cpu_ns;
 	const char *comm;
 	uint64_t start_ns;
-	bool execed;     /* its last recording ends with an exec */
-	bool is_outside; /* its last recording is of samples from outside alone */
-	bool is_known;   /* the kernel's list has this pid, or one that must be the same process */
+	bool execed;      /* its last recording ends with an exec */
+	bool is_outside;  /* its last recording is of samples from outside alone */
+	bool is_left_out; /* and of a program that is not followed */
+	bool is_known;    /* the kernel's list has this pid, or one that must be the same process */
 };
 
 /* One element for each pid, sorted. Returns how many; 0 and NULL without memory or recordings. */
@@ -145,7 +161,8 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 						     .comm = c->images[i].comm,
 						     .start_ns = c->images[i].start_ns,
 						     .execed = c->images[i].state == CSINK_REC_EXECED,
-						     .is_outside = c->images[i].is_outside};
+						     .is_outside = c->images[i].is_outside,
+						     .is_left_out = c->images[i].is_left_out};
 	}
 	if (!nr)
 		return 0;
@@ -161,6 +178,7 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 			all[kept].comm = all[i].comm;
 			all[kept].execed = all[i].execed;
 			all[kept].is_outside = all[i].is_outside;
+			all[kept].is_left_out = all[i].is_left_out;
 		}
 	}
 	return kept + 1;
@@ -307,17 +325,6 @@ static bool has_lost_its_events(const struct csink_outside_process *process, enu
 	       !process->still_running;
 }
 
-/* CPU time of a program that is not in the recordings. */
-static int64_t add_absent(struct collector *c, int32_t pid, const char *name, enum csink_spawn_reason reason,
-			  int64_t ns)
-{
-	const char *word = reason == CSINK_SPAWN_NOT_FOLLOWED ? "not followed" : "not injected";
-	char frame[64];
-
-	snprintf(frame, sizeof(frame), "[%s: %.16s]", word, name);
-	return give(c, word, frame, pid, name, ns);
-}
-
 /* What lay between the last samples from outside and the end, or was too short for one. */
 static int64_t give_unsampled(struct collector *c, const struct csink_outside_process *process, int64_t rest)
 {
@@ -342,9 +349,13 @@ static int64_t give_end(struct collector *c, const struct covered *own, const st
 	const char *name = process->comm;
 	enum csink_spawn_reason reason = 0;
 
-	if (own->is_outside || (own->execed && process->is_sampled))
+	if (own->is_left_out)
+		return add_absent(c, own->pid, own->comm, CSINK_SPAWN_NOT_FOLLOWED, rest);
+	if (own->is_outside && own->execed && !process->is_sampled && (process->reason || c->outside->is_filtered)) {
+		reason = process->reason ? process->reason : CSINK_SPAWN_NOT_FOLLOWED;
+	} else if (own->is_outside || (own->execed && process->is_sampled)) {
 		return give_unsampled(c, process, rest);
-	if (spawned && spawned->became) {
+	} else if (spawned && spawned->became) {
 		name = csink_profile_text(c->p, spawned->name);
 		reason = spawned->reason;
 	} else if (own->execed) {

@@ -26,6 +26,7 @@ struct image {
 	bool is_read;      /* its samples are in the profile */
 	bool is_outside;   /* sampled from outside, where the others are of the library */
 	bool is_by_cpu;    /* from outside, by samples of CPUs: they have a share of c->unseen */
+	bool is_left_out;  /* from outside, of a program that is not followed: its CPU time alone is in the profile */
 	bool has_engine;   /* the library sampled it */
 	bool is_continued; /* what was before is in the run's profile: neither its samples nor its start-up are here */
 	bool becomes_inside; /* from outside: the process has an image of the library later */

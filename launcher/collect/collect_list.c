@@ -75,6 +75,7 @@ static int add_image(struct collector *c, char *path)
 	struct csink_rec_header header;
 	char why[CSINK_WHY_BYTES];
 	int err = csink_recorded_read_header(path, &header, why, sizeof(why));
+	uint32_t flags = 0;
 
 	if (err && err != -ENOMEM && !c->is_early)
 		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is left out: %s", strrchr(path, '/') + 1, why);
@@ -102,7 +103,9 @@ static int add_image(struct collector *c, char *path)
 	};
 	memcpy(c->images[c->nr_images].comm, header.comm, sizeof(header.comm));
 	for (uint32_t i = 0; i < header.nr_events && i < CSINK_MAX_EVENTS; i++)
-		c->images[c->nr_images].is_by_cpu |= (header.events[i].flags & CSINK_EVENT_BY_CPU) != 0;
+		flags |= header.events[i].flags;
+	c->images[c->nr_images].is_by_cpu = (flags & CSINK_EVENT_BY_CPU) != 0;
+	c->images[c->nr_images].is_left_out = (flags & CSINK_EVENT_NOT_FOLLOWED) != 0;
 	c->nr_images++;
 	add_events(c, &header);
 	return 0;

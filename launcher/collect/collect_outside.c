@@ -109,7 +109,8 @@ static void share_process(struct collector *c, const struct csink_collect_part *
 		from_ns = image->cpu_end_ns;
 		first = i + 1;
 	}
-	if (first < nr)
+	/* After an exec, what no sample has is of the program that came then. */
+	if (first < nr && c->images[parts[nr - 1].image].state != CSINK_REC_EXECED)
 		share(c, parts + first, nr - first, from_ns, cpu_ns);
 }
 

@@ -195,8 +195,10 @@ static void add_row(struct reading *r, const struct csink_recorded_row *from)
 
 	if (is_recorded_inside(r, from) || is_recorded_outside(r, from))
 		return;
-	r->nr_kept++;
 	row_values(r, from, values);
+	if (r->image->is_left_out) /* csink_collect_account() gives its sum */
+		return;
+	r->nr_kept++;
 	for (i = 0; i < CSINK_MAX_EVENTS + 1; i++)
 		any |= values[i] != 0;
 	if (any) /* a timeline may have taken all of it */

@@ -772,6 +772,61 @@ static void test_unseen(void)
 	end_directory();
 }
 
+static void write_outside(int32_t pid, uint64_t start_ns, uint64_t ns, enum csink_rec_state state, bool is_left_out)
+{
+	struct record r = outside_record(pid, start_ns, ns);
+	char name[32];
+
+	r.header->state = state;
+	if (is_left_out) {
+		strcpy(r.header->comm, "other");
+		r.header->events[0].flags |= CSINK_EVENT_NOT_FOLLOWED;
+	}
+	record_row(&r, record_thread(&r, pid, "still"), NULL, 0x401008, ns / MS, &ns);
+	snprintf(name, sizeof(name), "%d.%u.rec", pid, (unsigned)start_ns);
+	record_write(&r, directory, name);
+	free(r.bytes);
+}
+
+/*
+ * Programs that a process executes one after the other, of which one is not followed, or has no sample: its time is
+ * neither that of the program before it nor of the one after it.
+ */
+static void test_not_followed(void)
+{
+	struct csink_outside_process processes[] = {
+		{.pid = 221, .comm = "still", .cpu_ns = 60 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 222, .comm = "other", .cpu_ns = 30 * MS, .has_cpu = 1},
+		{.pid = 223, .comm = "other", .cpu_ns = 12 * MS, .has_cpu = 1},
+		{.pid = 224, .comm = "brief", .cpu_ns = 11 * MS, .has_cpu = 1, .is_sampled = 1},
+	};
+	struct csink_outside outside = {
+		.user_ns = 113 * MS, .has_rusage = 1, .is_filtered = 1, .processes = processes, .nr_processes = 4};
+	struct csink_profile *p;
+
+	new_directory();
+	write_outside(221, 1000, 10 * MS, CSINK_REC_EXECED, false);
+	write_outside(221, 2000, 20 * MS, CSINK_REC_EXECED, true);
+	write_outside(221, 3000, 30 * MS, CSINK_REC_EXITED, false);
+	write_outside(222, 1000, 10 * MS, CSINK_REC_EXECED, false);
+	write_outside(222, 2000, 20 * MS, CSINK_REC_EXITED, true);
+	write_outside(223, 1000, 10 * MS, CSINK_REC_EXECED, false);
+	write_outside(224, 1000, 10 * MS, CSINK_REC_EXECED, false);
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", NULL, NULL), 113 * MS, "not followed: all time is there, once");
+	is_num(sum(p, "task-clock", "pid", "221"), 60 * MS,
+	       "not followed, between two others: the process has its time");
+	is_num(self(p, "task-clock", "[not sampled: brief]"), 1 * MS,
+	       "after an exec, a program without samples has what is left");
+	is_num(self(p, "task-clock", "[not followed: other]"), (20 + 20 + 2) * MS,
+	       "not followed: sampled or not, the program has its own time");
+	is_num(self(p, "samples", "[not followed: other]"), 0, "not followed: it has no samples");
+	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "other (not followed) (3 times)",
+	       "not followed: the program is named, once for each process");
+	csink_profile_free(p);
+	end_directory();
+}
+
 /*
  * The kernel counted each thread. From outside: one of two threads was sampled; samples of a process together weigh
  * more than it used. By the library: threads whose end it did not see, while the process's clock went on.
@@ -868,6 +923,7 @@ int main(void)
 	test_long_tables();
 	test_outside();
 	test_unseen();
+	test_not_followed();
 	test_threads();
 	test_outside_left();
 	test_tree();
