@@ -369,6 +369,12 @@ static int64_t give_end(struct collector *c, const struct covered *own, const st
 	return add_absent(c, own->pid, name, reason, rest);
 }
 
+static void count_unrecorded(struct collector *c, int32_t pid)
+{
+	c->nr_unrecorded++;
+	c->nr_unrecorded_threads += CSINK_MAX(csink_collect_nr_threads(c, pid), 1U);
+}
+
 /* Processes whose CPU time the kernel reported: what is not covered is their exit, or all of them. */
 static int64_t account_processes(struct collector *c, int64_t budget, const struct names *unknown)
 {
@@ -387,6 +393,8 @@ static int64_t account_processes(struct collector *c, int64_t budget, const stru
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
 		if (c->is_shared && c->is_shared[i]) {
+			if (!own)
+				count_unrecorded(c, process->pid);
 			csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
 			continue;
 		}
@@ -397,8 +405,10 @@ static int64_t account_processes(struct collector *c, int64_t budget, const stru
 		if (process->is_sampled) {
 			given += give_unsampled(c, process, rest);
 			spawned = csink_collect_spawned(c, process->pid);
-			if (!spawned || spawned->reason != CSINK_SPAWN_OWN)
-				csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
+			if (spawned && spawned->reason == CSINK_SPAWN_OWN)
+				continue;
+			count_unrecorded(c, process->pid);
+			csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
 			continue;
 		}
 		reason = process->reason ? process->reason : inherited_reason(c, &a, process);

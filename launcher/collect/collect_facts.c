@@ -65,16 +65,28 @@ static void add_outside(struct csink_profile *p, const struct csink_outside *out
 		csink_profile_fact_add(p, CSINK_FACT_NOTE, "%s", outside->notes[i]);
 }
 
-/* Processes: pids that ran. Threads: main threads that went on through exec count once. */
+/* Is an image in the profile, or one that its process had before? */
+static bool is_shown(const struct collector *c, const struct image *image)
+{
+	while (image->is_left_out && image->former)
+		image = &c->images[image->former - 1];
+	return !image->is_left_out;
+}
+
+/* Processes: pids that are in the profile. Threads: main threads that went on through exec count once. */
 static void add_counts(struct collector *c)
 {
-	uint64_t processes = 0, threads = 0;
+	uint64_t processes = c->nr_unrecorded, threads = c->nr_unrecorded_threads;
 
 	for (uint32_t i = 0; i < c->nr_images; i++) {
-		if (!c->images[i].is_read)
+		const struct image *image = &c->images[i];
+
+		if (!image->is_read || (image->is_by_cpu && c->is_shared)) /* these are among the unrecorded */
 			continue;
-		processes += c->images[i].is_last;
-		threads += CSINK_MAX(c->images[i].nr_threads, 1) - (c->images[i].former != 0);
+		processes += image->is_last && is_shown(c, image);
+		if (!image->is_left_out)
+			threads += CSINK_MAX(image->nr_threads, 1) -
+				   (image->former && is_shown(c, &c->images[image->former - 1]));
 	}
 	if (c->outside && c->outside->attached_processes) {
 		processes = c->outside->attached_processes;

@@ -88,6 +88,8 @@ struct collector {
 		double ns, sampled_ns;
 	} * unseen;
 	uint32_t nr_unseen, cap_unseen;
+	/* Processes that were sampled from outside, and have no samples of their own. */
+	uint64_t nr_unrecorded, nr_unrecorded_threads;
 	bool *is_shared; /* of c->outside's processes: samples of CPUs have its CPU time; NULL: of none */
 	struct csink_table pseudo_table; /* index + 1 by function */
 	csink_str_t command;             /* of the first recording */
@@ -157,6 +159,9 @@ int csink_collect_threads_prepare(struct collector *c);
 
 /** The CPU time of a thread that has ended, as the kernel counted it; 0: not known. */
 uint64_t csink_collect_thread_ns(const struct collector *c, int32_t pid, int32_t tid);
+
+/** How many of a process's threads the kernel counted. */
+uint32_t csink_collect_nr_threads(const struct collector *c, int32_t pid);
 
 /** Is csink_collect_thread_ns() of a thread this image's alone? A first thread goes on through execs. */
 bool csink_collect_owns_thread_ns(const struct image *image, int32_t tid);

@@ -47,13 +47,26 @@ bool csink_collect_owns_thread_ns(const struct image *image, int32_t tid)
 	return image->is_last && (tid != image->pid || !image->former);
 }
 
+static uint32_t first_of(const struct collector *c, int32_t pid)
+{
+	return CSINK_LOWER(c->nr_threads, k, c->threads[k].pid < pid);
+}
+
+uint32_t csink_collect_nr_threads(const struct collector *c, int32_t pid)
+{
+	uint32_t first = first_of(c, pid), i = first;
+
+	while (i < c->nr_threads && c->threads[i].pid == pid)
+		i++;
+	return i - first;
+}
+
 /* All threads that a process had. */
 static uint64_t process_ns(const struct collector *c, int32_t pid)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = CSINK_LOWER(c->nr_threads, k, c->threads[k].pid < pid);
-	     i < c->nr_threads && c->threads[i].pid == pid; i++)
+	for (uint32_t i = first_of(c, pid); i < c->nr_threads && c->threads[i].pid == pid; i++)
 		sum += c->threads[i].cpu_ns;
 	return sum;
 }

@@ -31,6 +31,7 @@ print(any(row["module"] == "[anon]" for row in rows) and "unknown code")' | past
 if [ "$(id -u)" = 0 ]; then
 	countersink -o c.pb.gz -- sh many 2>err
 	is "$(shown c.pb.gz)" "0 functions False ends False" "root: their functions, execs and ends of processes by name, and all of the CPU time"
+	like "$(cat err)" ', 1,?001 processes, 1,?001 threads' "root: all of them are counted"
 	like "$(cat err)" 'note .*brief processes are shown by [0-9]+ of them' \
 		"root: the report gives the reason"
 	like "$(cat err)" 'outside .*: brief \([0-9]+ times\)' "root: the line outside has all of them"
@@ -50,6 +51,7 @@ fi
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 1 ]; then
 	unprivileged countersink -o c.pb.gz -- sh many 2>err
 	like "$(shown c.pb.gz)" '^0 .* bracket False False$' "others than root: they are named, with all of the CPU time"
+	like "$(cat err)" ', 1,?001 processes, 1,?001 threads' "others than root: all of them are counted"
 	unlike "$(cat err)" 'brief processes are' "others than root: no samples of CPUs are reported"
 else
 	skip "CPUs may not be sampled" "perf_event_paranoid lets every user"

@@ -799,9 +799,17 @@ static void test_not_followed(void)
 		{.pid = 222, .comm = "other", .cpu_ns = 30 * MS, .has_cpu = 1},
 		{.pid = 223, .comm = "other", .cpu_ns = 12 * MS, .has_cpu = 1},
 		{.pid = 224, .comm = "brief", .cpu_ns = 11 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 225, .comm = "brief", .cpu_ns = 1 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 226, .comm = "other", .cpu_ns = 10 * MS, .has_cpu = 1},
 	};
-	struct csink_outside outside = {
-		.user_ns = 113 * MS, .has_rusage = 1, .is_filtered = 1, .processes = processes, .nr_processes = 4};
+	struct csink_outside_thread threads[] = {{225, 225, MS / 2}, {225, 228, MS / 2}};
+	struct csink_outside outside = {.threads = threads,
+					.nr_threads = 2,
+					.user_ns = 124 * MS,
+					.has_rusage = 1,
+					.is_filtered = 1,
+					.processes = processes,
+					.nr_processes = 6};
 	struct csink_profile *p;
 
 	new_directory();
@@ -812,17 +820,21 @@ static void test_not_followed(void)
 	write_outside(222, 2000, 20 * MS, CSINK_REC_EXITED, true);
 	write_outside(223, 1000, 10 * MS, CSINK_REC_EXECED, false);
 	write_outside(224, 1000, 10 * MS, CSINK_REC_EXECED, false);
+	write_outside(226, 1000, 10 * MS, CSINK_REC_EXITED, true);
 	p = collect(&outside);
-	is_num(sum(p, "task-clock", NULL, NULL), 113 * MS, "not followed: all time is there, once");
+	is_num(sum(p, "task-clock", NULL, NULL), 124 * MS, "not followed: all time is there, once");
 	is_num(sum(p, "task-clock", "pid", "221"), 60 * MS,
 	       "not followed, between two others: the process has its time");
-	is_num(self(p, "task-clock", "[not sampled: brief]"), 1 * MS,
+	is_num(self(p, "task-clock", "[not sampled: brief]"), 2 * MS,
 	       "after an exec, a program without samples has what is left");
-	is_num(self(p, "task-clock", "[not followed: other]"), (20 + 20 + 2) * MS,
+	is_num(self(p, "task-clock", "[not followed: other]"), (20 + 20 + 2 + 10) * MS,
 	       "not followed: sampled or not, the program has its own time");
 	is_num(self(p, "samples", "[not followed: other]"), 0, "not followed: it has no samples");
-	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "other (not followed) (3 times)",
+	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "other (not followed) (4 times)",
 	       "not followed: the program is named, once for each process");
+	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "5",
+	       "processes: those in the profile, with and without samples of their own");
+	is_str(csink_profile_fact(p, CSINK_FACT_THREADS, 0), "6", "threads: likewise");
 	csink_profile_free(p);
 	end_directory();
 }
