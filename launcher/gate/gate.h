@@ -123,6 +123,7 @@ struct csink_gate_moves {
 struct csink_gate_verdicts {
 	struct csink_gate_row *rows; /* metrics, then functions by share, those that are below others last */
 	const char **modules; /* of each function, for people: of interpreted ones as much of the path as is unique */
+	uint32_t *joined; /* of each function: the one of the other side that it was judged as; NULL: each by itself */
 	struct csink_gate_moves moves;
 	uint32_t nr_rows, nr_metric_rows;
 	uint32_t counts[CSINK_GATE_NR_VERDICTS];

@@ -362,9 +362,10 @@ int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate
 	bool has_interpreted = data->functions.interpreted.nr;
 	struct csink_gate_data view = {0};
 	struct judge judge = {.data = has_interpreted ? &view : data, .rules = rules, .out = out};
-	int err = has_interpreted ? csink_gate_versions_join(data, &view) : 0;
+	int err;
 
 	memset(out, 0, sizeof(*out));
+	err = has_interpreted ? csink_gate_versions_join(data, &view, &out->joined) : 0;
 	out->speed = out->speed_interval.low = out->speed_interval.high = NAN;
 	if (err)
 		return err;
@@ -398,5 +399,6 @@ void csink_gate_verdicts_free(struct csink_gate_verdicts *verdicts)
 		free(verdicts->rows[i].note);
 	free(verdicts->rows);
 	free(verdicts->modules);
+	free(verdicts->joined);
 	memset(verdicts, 0, sizeof(*verdicts));
 }

@@ -77,10 +77,11 @@ uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gat
 
 /**
  * Make figures in which an interpreted function of both sides is one function: the table's entry of the new side.
- * @view  shares with data what is not changed; csink_gate_versions_free it before data.
+ * @view    shares with data what is not changed; csink_gate_versions_free it before data.
+ * @joined  of each function: the one that it became; malloc'ed.
  * Returns 0 or -ENOMEM. versions.c
  */
-int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view);
+int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view, uint32_t **joined);
 void csink_gate_versions_free(struct csink_gate_data *view);
 
 /** Set judge->is_below. Returns 0 or -ENOMEM. below.c */

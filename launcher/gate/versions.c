@@ -116,11 +116,11 @@ static int copy_runs(struct csink_gate_data *view, const struct csink_gate_data 
 	return err;
 }
 
-int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view)
+int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view, uint32_t **joined)
 {
 	size_t nr = (size_t)data->functions.nr + 1;
 	CSINK_AUTO_FREE struct csink_place *places = calloc(nr, sizeof(*places));
-	CSINK_AUTO_FREE uint32_t *to = calloc(nr * 4, sizeof(*to));
+	uint32_t *to = calloc(nr * 4, sizeof(*to));
 	struct joining j = {.functions = &data->functions, .places = places, .to = to, .of_place = to + nr};
 	int err;
 
@@ -132,8 +132,11 @@ int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_ga
 	view->functions.calls = (struct csink_table){0};
 	err = places && to ? join(&j) : -ENOMEM;
 	err = err ?: copy_runs(view, data, to) ?: csink_gate_calls_move(&view->functions, data->functions.edges, data->functions.nr_edges, to);
-	if (err)
-		csink_gate_versions_free(view);
+	*joined = err ? NULL : to;
+	if (!err)
+		return 0;
+	free(to);
+	csink_gate_versions_free(view);
 	return err;
 }
 

@@ -227,7 +227,7 @@ sed 's/range(n):/range(2 * n):/' new/names.py >slower.py
 countersink gate -F 5000 --runs 16 --update-baseline -b base.pb.gz -- "$PYTHON" old/names.py >out 2>err
 is "$?:$(cat out)" "0:" "the gate: a baseline of a Python program is made"
 for other in "--vs=$PYTHON old/names.py" "--baseline=base.pb.gz"; do
-	countersink gate -F 5000 --runs 16 "$other" -- "$PYTHON" slower.py >out 2>err
+	countersink gate -F 5000 --runs 16 --alpha=0.1% "$other" -- "$PYTHON" slower.py >out 2>err
 	is $? 3 "the gate, ${other%%=*}: a Python function that got slower fails it"
 	like "$(cat out)" '^not ok [0-9]+ - (Board\.)?score at slower\.py:4 regressed: ' \
 		"the gate, ${other%%=*}: the function is named, with file and line, by another name of the script"

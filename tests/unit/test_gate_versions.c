@@ -61,6 +61,16 @@ static double weight(const struct csink_gate_data *data, uint32_t run, const cha
 	return sum / 1e6;
 }
 
+static uint32_t find(const struct csink_gate_data *data, const char *name, int64_t line)
+{
+	uint32_t f = 0;
+
+	while (f < data->functions.nr &&
+	       (strcmp(data->functions.all[f].name, name) != 0 || data->functions.all[f].line != line))
+		f++;
+	return f;
+}
+
 static double calls(const struct csink_gate_data *data, const char *name, int side)
 {
 	double sum = 0;
@@ -91,14 +101,14 @@ static void test_versions(void)
 					      {"<string>", "f", 1},
 					      {0}};
 	struct csink_gate_data data = {0}, view;
-	uint32_t nr;
+	uint32_t nr, *joined;
 
 	take_run(&data, CSINK_GATE_OLD, old);
 	take_run(&data, CSINK_GATE_NEW, new);
 	nr = data.functions.nr;
 	take_run(&data, CSINK_GATE_OLD, old);
 	is_num(data.functions.nr, nr, "another run of a side adds no function");
-	if (!ok(!csink_gate_versions_join(&data, &view), "the sides are joined"))
+	if (!ok(!csink_gate_versions_join(&data, &view, &joined), "the sides are joined"))
 		return;
 	for (uint32_t run = 0; run < 3; run++) {
 		ok(fabs(weight(&view, run, "score", 4) - 1) < 1e-9 && weight(&view, run, "score", 3) == 0,
@@ -112,6 +122,8 @@ static void test_versions(void)
 	ok(fabs(calls(&view, "score", 0) - 2) < 1e-9 && fabs(calls(&view, "score", 1) - 1) < 1e-9,
 	   "calls are those of the joined function");
 	ok(fabs(weight(&data, 0, "score", 3) - 1) < 1e-9, "the figures that were taken stay as they are");
+	is_num(joined[find(&data, "score", 3)], find(&data, "score", 4), "it is known which function each one became");
+	free(joined);
 	csink_gate_versions_free(&view);
 	csink_gate_data_free(&data);
 }

@@ -103,6 +103,17 @@ static void print_verdicts(struct csink_json *json, const struct csink_gate_resu
 	csink_json_close(json, ']');
 }
 
+/* Of a run: a function, with what it is on the other side. */
+static double weight_of(const struct csink_gate_result *r, const struct csink_gate_run *run, uint32_t function)
+{
+	const uint32_t *joined = r->verdicts->joined;
+	double sum = 0;
+
+	for (uint32_t f = 0; f < run->weights.nr; f++)
+		sum += (joined ? joined[f] : f) == function ? run->weights.self[f] : 0;
+	return sum;
+}
+
 /* The functions that were judged, in the order of their rows. */
 static void print_weights(struct csink_json *json, const struct csink_gate_result *r, const struct csink_gate_run *run)
 {
@@ -111,7 +122,7 @@ static void print_weights(struct csink_json *json, const struct csink_gate_resul
 		int32_t f = r->verdicts->rows[i].function;
 
 		if (f >= 0)
-			csink_json_real(json, NULL, (uint32_t)f < run->weights.nr ? run->weights.self[f] : 0);
+			csink_json_real(json, NULL, weight_of(r, run, (uint32_t)f));
 	}
 	csink_json_close(json, ']');
 }
