@@ -45,7 +45,8 @@ calls() { # TITLE RATE OPTIONS...
 	python3 -B "$FRAMES/calls.py" "$FRAMES/Work.java.calls" async.pb.gz "$one_in" >out 2>&1
 	judged=$?
 	if [ $judged != 0 ] && [ "$rate" -gt 1000 ]; then
-		# Those that are wrong come several at a time, in few runs: the rate is that of more stacks.
+		# HotSpot has names for the places of calls. What C2 moves in between has those of the next call, which may be of
+		# another branch: in few runs, several samples of the same place. The rate is that of more stacks.
 		for more in 1 2 3; do
 			countersink -q -F "$rate" -o more$more.pb.gz -- "$home/bin/java" "$@" -cp classes Work 1.5 >/dev/null 2>&1 </dev/null
 		done
