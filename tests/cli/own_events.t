@@ -34,4 +34,6 @@ for engine in sigtrap signal; do
 	done
 	is $killed 0 "$engine, a sample each 20 us: no image of 60 is killed"
 done
+countersink -q -o x.pb.gz --engine=signal -F 10000 -- "$TARGETS/exec_chain" 10 2000 shared >out 2>err
+like "$?:$(cat out)" '^0:end of the chain' "signal: no image is killed while another process has the memory of the one before"
 done_testing

@@ -1,10 +1,12 @@
 /*
  * Works a little, then replaces itself, again and again.
- *   exec_chain [LINKS] [MICROSECONDS each] [libc|number|own|thread] (100, 2000, libc)
- * By libc's function, by syscall(2), or by an instruction of its own, as runtimes do that leave libc alone; or from a
- * second thread, which has done the work, and takes the first one's number over.
+ *   exec_chain [LINKS] [MICROSECONDS each] [libc|number|own|shared|thread] (100, 2000, libc)
+ * By libc's function, by syscall(2), or by an instruction of its own, as runtimes do that leave libc alone, also while
+ * a process that shares the memory goes on until the end; or from a second thread, which has done the work, and takes
+ * the first one's number over.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -30,6 +32,25 @@ static void *exec_in_thread(void *arg)
 	return NULL;
 }
 
+/* Keeps the memory until the last image, which has the other end, is over. */
+static int await_end(void *ends)
+{
+	char byte;
+
+	csink_rawcall(SYS_close, ((int *)ends)[1]);
+	csink_rawcall(SYS_read, ((int *)ends)[0], &byte, 1);
+	return 0;
+}
+
+static void share_memory(void)
+{
+	static char stack[64 << 10];
+	static int ends[2];
+
+	if (!pipe(ends) && clone(await_end, stack + sizeof(stack), CLONE_VM, ends) > 0)
+		close(ends[0]);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t links = arg_num(argc, argv, 1, 100), us = arg_num(argc, argv, 2, 2000), x = arg_num(argc, argv, 4, 1);
@@ -53,9 +74,11 @@ int main(int argc, char **argv)
 			pthread_join(thread, NULL);
 		return 1;
 	}
+	if (!strcmp(how, "shared"))
+		share_memory();
 	if (!strcmp(how, "number"))
 		syscall(SYS_execve, "/proc/self/exe", next, environ);
-	else if (!strcmp(how, "own"))
+	else if (!strcmp(how, "own") || !strcmp(how, "shared"))
 		csink_rawcall(SYS_execve, "/proc/self/exe", next, environ);
 	else
 		execv("/proc/self/exe", next);

@@ -30,6 +30,8 @@ static void leader_attr(struct perf_event_attr *attr, const struct csink_group_o
 	attr->disabled = !starts_enabled(open);
 	attr->sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
 	attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	/* The mapping may outlive the image: by a process that shares the memory, or while one reads it by /proc. */
+	attr->remove_on_exec = 1;
 	if (open->how == CSINK_GROUP_SETSIG) {
 		attr->wakeup_events = 1; /* the signal is the wake-up */
 		/*
@@ -44,7 +46,6 @@ static void leader_attr(struct perf_event_attr *attr, const struct csink_group_o
 		attr->watermark = 1;
 		attr->wakeup_watermark = UINT32_MAX;
 		attr->sigtrap = 1;
-		attr->remove_on_exec = 1;
 		attr->sig_data = CSINK_GROUP_SIG_DATA;
 	}
 }
@@ -52,6 +53,7 @@ static void leader_attr(struct perf_event_attr *attr, const struct csink_group_o
 static int open_one(const struct csink_group_open *open, uint32_t i, int leader_fd)
 {
 	struct perf_event_attr attr = open->events[i].attr;
+	int fd;
 
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
@@ -64,6 +66,10 @@ static int open_one(const struct csink_group_open *open, uint32_t i, int leader_
 		attr.exclusive = 0;
 		attr.precise_ip = 0;
 	}
+	fd = csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
+	if (fd != -EINVAL || !attr.remove_on_exec || attr.sigtrap)
+		return fd;
+	attr.remove_on_exec = 0; /* before Linux 5.13 */
 	return csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
 }
 
