@@ -88,6 +88,7 @@ struct collector {
 		double ns, sampled_ns;
 	} * unseen;
 	uint32_t nr_unseen, cap_unseen;
+	double most; /* of what samples from outside weigh, so much at most */
 	/* Processes that were sampled from outside, and have no samples of their own. */
 	uint64_t nr_unrecorded, nr_unrecorded_threads;
 	bool *is_shared; /* of c->outside's processes: samples of CPUs have its CPU time; NULL: of none */

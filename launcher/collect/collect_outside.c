@@ -210,7 +210,41 @@ static double unseen_scale(const struct collector *c, const struct image *image)
 
 	if (!c->is_shared) /* what the kernel counted is not known: a run whose launcher was killed at its end */
 		return 1;
-	return unseen && unseen->sampled_ns > 0 ? unseen->ns / unseen->sampled_ns : 0;
+	return unseen && unseen->sampled_ns > 0 ? c->most * unseen->ns / unseen->sampled_ns : 0;
+}
+
+/* ---- all together ---- */
+
+/* Does wait4(2) have the time of all processes? */
+static bool has_all_times(const struct csink_outside *outside)
+{
+	for (uint32_t i = 0; i < outside->nr_processes; i++)
+		if (outside->processes[i].is_unwaited || outside->processes[i].still_running)
+			return false;
+	return outside->has_rusage && outside->nr_processes;
+}
+
+/*
+ * The kernel's task-clock event goes on while the hypervisor runs another guest; what wait4(2) reports does not. Of one
+ * process from outside it is not known how much that was, but all together have no more than the library left of the
+ * sum.
+ */
+static void limit_all(struct collector *c)
+{
+	double left = (double)(c->outside->user_ns + c->outside->sys_ns), sum = 0;
+
+	for (uint32_t i = 0; i < c->nr_images; i++) {
+		const struct image *image = &c->images[i];
+
+		if (!image->is_outside)
+			left -= (double)image->covered_cpu_ns;
+		else if (!image->is_by_cpu)
+			sum += (double)sampled_ns(image);
+	}
+	for (uint32_t i = 0; i < c->nr_unseen; i++)
+		sum += c->unseen[i].sampled_ns > 0 ? c->unseen[i].ns : 0;
+	if (sum > left && has_all_times(c->outside))
+		c->most = CSINK_MAX(left, 0.0) / sum;
 }
 
 int csink_collect_outside_prepare(struct collector *c)
@@ -222,6 +256,7 @@ int csink_collect_outside_prepare(struct collector *c)
 
 	if (!parts)
 		return -ENOMEM;
+	c->most = 1;
 	if (!c->outside || c->outside->is_attached)
 		return 0;
 	nr_times = list_times(c->outside, &times);
@@ -234,7 +269,10 @@ int csink_collect_outside_prepare(struct collector *c)
 		if (found && found->cpu_ns)
 			share_process(c, parts + i, end - i, found->cpu_ns);
 	}
-	return share_unseen(c, parts);
+	if (share_unseen(c, parts))
+		return -ENOMEM;
+	limit_all(c);
+	return 0;
 }
 
 int csink_collect_time_event(const struct collector *c, const struct csink_recorded *rec)
@@ -314,7 +352,7 @@ int csink_collect_outside_scales(const struct collector *c, const struct image *
 		missing += missing_ns(c, image, rec->threads[i]->tid, &used[i], sum / nr_samples);
 	if (!(rec->header.events[event].flags & CSINK_EVENT_BY_PERIOD))
 		given = CSINK_MIN(given, missing);
-	factor = (sum + given) / sum;
+	factor = c->most < 1 ? c->most : (sum + given) / sum;
 	for (uint32_t i = 0; i < rec->nr_threads; i++)
 		scales[i] = factor;
 	return 0;

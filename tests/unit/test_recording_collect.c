@@ -840,6 +840,52 @@ static void test_not_followed(void)
 }
 
 /*
+ * The host took CPU time away, in which task-clock goes on: the kernel accounted 50 ms, 10 of them the library's. What
+ * is from outside weighs 40 ms in all, whichever way it was sampled.
+ */
+static void test_stolen(void)
+{
+	struct csink_outside_process processes[] = {
+		{.pid = 231, .comm = "prog", .cpu_ns = 11 * MS, .has_cpu = 1},
+		{.pid = 232, .comm = "still", .cpu_ns = 20 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 233, .comm = "still", .cpu_ns = 30 * MS, .has_cpu = 1, .is_sampled = 1},
+		{.pid = 234, .comm = "brief", .cpu_ns = 30 * MS, .has_cpu = 1, .is_sampled = 1, .is_unseen = 1},
+	};
+	struct csink_outside outside = {.user_ns = 50 * MS, .has_rusage = 1, .processes = processes, .nr_processes = 4};
+	uint64_t weight = 10 * MS;
+	struct csink_profile *p;
+	struct record r;
+
+	new_directory();
+	r = record_new(8);
+	r.header->pid = 231;
+	r.header->cpu_end_ns = weight;
+	r.header->state = CSINK_REC_EXITED;
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	record_row(&r, record_thread(&r, 231, "prog"), NULL, 0x401020, 10, &weight);
+	record_write(&r, directory, "231.0.rec");
+	free(r.bytes);
+	write_outside(232, 1000, 20 * MS, CSINK_REC_EXITED, false);
+	write_outside(233, 1000, 30 * MS, CSINK_REC_EXITED, false);
+	r = outside_record(234, 1000, weight);
+	r.header->events[0].flags |= CSINK_EVENT_BY_CPU;
+	record_row(&r, record_thread(&r, 234, "brief"), NULL, 0x401008, 1, &weight);
+	record_write(&r, directory, "234.0.rec");
+	free(r.bytes);
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", NULL, NULL), 50 * MS, "stolen time: all rows are what the kernel accounted");
+	is_num(sum(p, "task-clock", "pid", "231"), 10 * MS, "stolen time: the library has its own");
+	is_num(sum(p, "task-clock", "pid", "232"), 10 * MS, "stolen time: what is from outside has its share");
+	is_num(sum(p, "task-clock", "pid", "234"), 15 * MS, "stolen time: samples of CPUs, too");
+	csink_profile_free(p);
+	processes[0].is_unwaited = 1;
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", "pid", "232"), 20 * MS, "a process that no other waited for: the sum is not known");
+	csink_profile_free(p);
+	end_directory();
+}
+
+/*
  * The kernel counted each thread. From outside: one of two threads was sampled; samples of a process together weigh
  * more than it used. By the library: threads whose end it did not see, while the process's clock went on.
  */
@@ -936,6 +982,7 @@ int main(void)
 	test_outside();
 	test_unseen();
 	test_not_followed();
+	test_stolen();
 	test_threads();
 	test_outside_left();
 	test_tree();
