@@ -19,7 +19,8 @@ COUNTERSINK = os.path.join(BUILD, 'bin', 'countersink')
 TARGETS = os.path.join(BUILD, 'tests', 'targets')
 ROUNDS = int(os.environ.get('OUTSIDE_ROUNDS', '0'))
 DEADLINE = 600
-FIXED_WORK = ('go build',)  # the other trees' programs go on until a clock says so, whatever that costs
+# Trees whose work is fixed; the other trees' programs go on until a clock says so, whatever that costs.
+FIXED_WORK = ('go build', 'go, dynamic', 'go, static', 'go execs go', 'sh, static', 'threads')
 
 GO = '''package main
 import ("fmt"; "os"; "strconv"; "time")
@@ -30,6 +31,37 @@ func main() {
 	end, sum := time.Now().Add(time.Duration(seconds*1e9)), 0
 	for time.Now().Before(end) { sum += turn(100000) }
 	if sum == 1 { fmt.Println(sum) }
+}
+'''
+START = '''package main
+import ("os"; "os/exec"; "strconv"; "syscall")
+func main() {
+	n, _ := strconv.Atoi(os.Args[1])
+	if os.Args[2] == "self" {
+		for s, i := 0, 0; i < 3000000; i++ { s = s*31 + i ^ s>>3 }
+		if n > 0 { syscall.Exec(os.Args[0], []string{os.Args[0], strconv.Itoa(n - 1), "self"}, os.Environ()) }
+		return
+	}
+	for i := 0; i < n; i++ { exec.Command(os.Args[2], os.Args[3:]...).Run() }
+}
+'''
+FIXED = '''#include <stdlib.h>
+static volatile unsigned long sink;
+__attribute__((noinline)) static void turn(long n) { for (long i = 0; i < n; i++) sink = sink * 31 + (unsigned long)i; }
+int main(int argc, char **argv) { for (long k = atol(argv[argc - 1]); k > 0; k--) turn(10000); return 0; }
+'''
+SWITCH = '''#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int there[2], back[2];
+static void *answer(void *arg) { char c; while (read(there[0], &c, 1) == 1) if (write(back[1], &c, 1) != 1) break; return arg; }
+int main(int argc, char **argv)
+{
+	pthread_t thread; char c = 0;
+	if (pipe(there) || pipe(back)) return 1;
+	pthread_create(&thread, NULL, answer, NULL);
+	for (long i = atol(argv[argc - 1]); i > 0; i--) if (write(there[1], &c, 1) != 1 || read(back[0], &c, 1) != 1) return 1;
+	return 0;
 }
 '''
 # Two of these at a time start all tools of the compiler, which are static.
@@ -54,13 +86,23 @@ def make_programs(where):
         path = os.path.join(where, name)
         if shutil.which(words[0]) and not run(words + chain + ['-o', path], **quiet).returncode:
             made[name] = path
+    for name, text, flags in (('fixed', FIXED, []), ('fixed_static', FIXED, ['-static']),
+                              ('switch', SWITCH, ['-static', '-pthread'])):
+        path = os.path.join(where, name)
+        with open(path + '.c', 'w') as f:
+            f.write(text)
+        if not run(['gcc', '-O1', path + '.c', '-o', path, *flags], **quiet).returncode:
+            made[name] = path
     if shutil.which('go'):
         with open(os.path.join(where, 'turn.go'), 'w') as f:
             f.write(GO)
-        for name, flags in (('go', []), ('go_stripped', ['-ldflags=-s -w'])):
+        with open(os.path.join(where, 'start.go'), 'w') as f:
+            f.write(START)
+        for name, source, flags in (('go', 'turn.go', []), ('go_stripped', 'turn.go', ['-ldflags=-s -w']),
+                                    ('start', 'start.go', [])):
             path = os.path.join(where, name)
             env = dict(os.environ, CGO_ENABLED='0', GO111MODULE='off', GOCACHE=os.path.join(where, 'cache'))
-            if not run(['go', 'build', *flags, '-o', path, 'turn.go'], cwd=where, env=env, **quiet).returncode:
+            if not run(['go', 'build', *flags, '-o', path, source], cwd=where, env=env, **quiet).returncode:
                 made[name] = path
         with open(os.path.join(where, 'Makefile'), 'w') as f:
             f.write('all: a b\na b:\n\tGOCACHE=$$PWD/cache.$@ go build -a -o $@.out $@.go\n')
@@ -83,6 +125,12 @@ def trees(made, where):
             lines['static'], lines['dynamic'], lines['static'], lines['dynamic'])
     if 'go' in made:
         found['go build'] = 'cd %s && rm -rf cache.* && make -s -j2' % where
+    if 'start' in made:
+        found['go, dynamic'] = '%(start)s 300 %(fixed)s 500' % made
+        found['go, static'] = '%(start)s 300 %(fixed_static)s 500' % made
+        found['go execs go'] = '%(start)s 500 self' % made
+    found['sh, static'] = 'i=0; while [ $i -lt 500 ]; do %(fixed_static)s 300; i=$((i + 1)); done' % made
+    found['threads'] = '%(switch)s 60000' % made
     found['short'] = 'i=0; while [ $i -lt 1000 ]; do %s 0.003; i=$((i + 1)); done' % made['spin']
     found['many'] = 'i=0; while [ $i -lt 10000 ]; do %s 0; i=$((i + 1)); done' % made['spin']
     return found
@@ -143,21 +191,24 @@ def costs(script, where):
     command = [*usage_of, 'sh', '-c', script]
 
     def programs(words):
-        timed(words)
+        """CPU time of the programs alone, and of all."""
+        cpu = timed(words)[0]
         with open(os.path.join(where, 'usage')) as f:
-            return float(f.read())
+            return float(f.read()), cpu
 
     for hz in (1000, 10000):
         ways = {'countersink': [COUNTERSINK, '-q', '-F', str(hz), '-o', path, '--']}
         if shutil.which('perf'):
             ways['perf record -g'] = ['perf', 'record', '-q', '-g', '-F', str(hz), '-e', 'task-clock', '-o', data, '--']
         for way, prefix in ways.items():
-            ratios = []
+            ratios, with_all = [], []
             for _ in range(ROUNDS):
-                bare = programs(command)
-                ratios.append(programs(prefix + command) / bare)
-            print('    %d Hz, %s / bare: median %.3f of %d (%.3f to %.3f)' % (
-                hz, way, statistics.median(ratios), ROUNDS, min(ratios), max(ratios)))
+                bare = programs(command)[0]
+                own, cpu = programs(prefix + command)
+                ratios.append(own / bare)
+                with_all.append(cpu / bare)
+            print('    %d Hz, %s / bare: median %.3f of %d (%.3f to %.3f), with the profiler %.3f' % (
+                hz, way, statistics.median(ratios), ROUNDS, min(ratios), max(ratios), statistics.median(with_all)))
             sys.stdout.flush()
 
 
