@@ -20,7 +20,7 @@ function work(rounds) {
 	for (let i = 0; i < rounds; i++) {
 		sorting();
 		parsing();
-		sum += fib(15);
+		sum += fib(20);
 	}
 }
 
