@@ -1,7 +1,7 @@
 #!/bin/sh
 # Frames of JavaScript in node, of each version that is installed: every function, file and line as Error.stack reports them (also of
-# functions that were inlined), first lines of functions, builtins that are mapped a second time, phases, --frames, reports, children, threads,
-# and a V8 that is not supported. NODES can name more programs than the one in PATH.
+# functions that were inlined), functions where freed ones were, first lines of functions, builtins that are mapped a second time, phases,
+# --frames, reports, children, threads, and a V8 that is not supported. NODES can name more programs than the one in PATH.
 . "$(dirname "$0")/lib.sh"
 
 FRAMES=$SRC/tests/frames
@@ -54,6 +54,18 @@ three() { # NAME NODE OPTION...
 	done
 }
 
+# Functions that come to lie where freed ones were: f123 of evals.js is called by g123 alone.
+evals() { # NAME NODE OPTION...
+	name=$1
+	shift
+	countersink -q -F 8000 -o evals.pb.gz -- "$@" --expose-gc "$FRAMES/evals.js" 400 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:1600" "$name: a program that makes functions by eval() runs as without countersink"
+	countersink export -f folded -e samples evals.pb.gz | awk -F ';' '
+		{ for (i = 1; i < NF; i++) if ($i ~ /^g1/ && $(i + 1) ~ /^f1/) { nr++; bad += substr($i, 2, 6) != substr($(i + 1), 2, 6) } }
+		END { print (nr >= 50 ? "enough" : nr + 0), bad + 0 }' >judged
+	is "$(cat judged)" "enough 0" "$name: functions that lie where freed ones were have their own names"
+}
+
 each_version() { # NODE NAME MAJOR
 	truth "$2" truth.js "every function and file" no-lines "$1"
 	unoptimized=--no-opt
@@ -62,6 +74,7 @@ each_version() { # NODE NAME MAJOR
 	truth "$2, compiled without optimization" truth.js "every line" "" "$1" $unoptimized --always-sparkplug
 	truth "$2, optimized" inlined.js "every line, also of functions that were inlined," "" "$1"
 	[ "$3" -lt 22 ] || truth "$2, optimized by Maglev alone" inlined.js "every line, also of functions that were inlined," "" "$1" --no-opt --maglev
+	evals "$2, interpreted" "$1" $unoptimized --no-sparkplug
 	three "$2, interpreted" "$1" $unoptimized --no-sparkplug
 	three "$2, compiled without optimization" "$1" $unoptimized --always-sparkplug
 

@@ -49,8 +49,11 @@ bool csink_code_ids_begin(void)
 	return atomic_load(&codes.levels[0]) != NULL;
 }
 
+uint32_t csink_code_ids_nr_resets;
+
 void csink_code_ids_reset(void)
 {
+	csink_code_ids_nr_resets++;
 	csink_index_reset(&codes);
 }
 
@@ -150,20 +153,14 @@ static CSINK_RARE csink_ref_t new_code(struct csink_interp_walk *walk, uintptr_t
 	return csink_recording_ref(walk->rec, code);
 }
 
-csink_ref_t csink_code_known(uint64_t identity)
-{
-	const struct csink_index_slot *slot = csink_index_find(&codes, identity ? identity : 1, match_any, NULL);
-
-	return CSINK_LIKELY(slot) ? atomic_load_explicit(&slot->ref, memory_order_relaxed) : 0;
-}
-
 csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code)
 {
 	uint64_t hash = identity ? identity : 1;
-	csink_ref_t ref = csink_code_known(hash);
+	const struct csink_index_slot *slot = csink_index_find(&codes, hash, match_any, NULL);
+	csink_ref_t ref;
 
-	if (CSINK_LIKELY(ref))
-		return ref;
+	if (CSINK_LIKELY(slot))
+		return atomic_load_explicit(&slot->ref, memory_order_relaxed);
 	ref = new_code(walk, code);
 	return ref ? csink_index_insert(&codes, hash, ref, 0, match_any, NULL) : 0;
 }

@@ -164,7 +164,8 @@ void csink_interp_started(void)
  * slots. */
 bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
-	uintptr_t page = at >> 12, *slot = &walk->pages[page % CSINK_INTERP_PAGES];
+	/* Memory managers align their areas: the numbers of many pages have the same low bits. */
+	uintptr_t page = at >> 12, *slot = &walk->pages[page * 0x9e3779b97f4a7c15ULL >> (64 - CSINK_INTERP_PAGE_BITS)];
 	bool is_within = (at & 4095) <= 4096 - sizeof(*value);
 
 	if (is_within && page && *slot == page) {

@@ -121,7 +121,7 @@ struct csink_interp_room {
 	void *kept; /* the language's own memory; a thread that starts has that of a former one */
 };
 
-#define CSINK_INTERP_PAGES 32
+#define CSINK_INTERP_PAGE_BITS 6
 
 struct csink_interp_walk {
 	const struct csink_interpreter *interpreter;
@@ -135,8 +135,8 @@ struct csink_interp_walk {
 	uint32_t nr_frames, nr_groups;
 	/* Addresses of readable words, as the language knows: csink_interp_load() does not check them. */
 	uintptr_t known, known_bytes;
-	uintptr_t pages[CSINK_INTERP_PAGES]; /* pages that were found readable, each at its number's remainder */
-	bool is_unsure;                      /* another thread may be changing what is read */
+	uintptr_t pages[1 << CSINK_INTERP_PAGE_BITS]; /* pages that were found readable, each at a hash of its number */
+	bool is_unsure;                               /* another thread may be changing what is read */
 	bool is_settled; /* set by the language: what is read from now on is whole, so loads are not checked */
 	bool is_full;    /* there were more frames than CSINK_MAX_DEPTH */
 	bool is_broken;  /* frames are missing at the outer end */
@@ -325,14 +325,14 @@ void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why);
  */
 csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code);
 
-/** Returns the entry of a function that has one in this recording; 0: it has none. Context: signal. */
-csink_ref_t csink_code_known(uint64_t identity);
-
 /** Allocate the table of functions, once. Returns false without memory. Context: signal; one thread at a time. */
 bool csink_code_ids_begin(void);
 
 /** Remove all functions: a new recording starts. Context: init. */
 void csink_code_ids_reset(void);
+
+/* How often that was done: an entry is of the recording of its time. Constant between forks. */
+extern uint32_t csink_code_ids_nr_resets;
 
 /** Unlock the table's memory after the program called mlockall(2). Context: thread. */
 void csink_code_ids_unlock(void);

@@ -484,31 +484,43 @@ static uint64_t take_function(struct csink_interp_walk *walk, uint64_t shared, u
 	return csink_interp_frame(walk, identity, shared, place->position) ? identity : 0;
 }
 
-/* Where the thread keeps what it knows of the frame with this return address; another frame's may be there. NULL: no
- * memory. */
+/* Words of a function and of what describes it, that are all equal only if both are what they were. */
+enum { NR_COMPARED = 8 };
+
+/*
+ * A function that had a frame of this thread. In the walk in which it had one it is the same: nothing is freed or moved
+ * until that ends.
+ */
+struct seen {
+	uint64_t walk; /* the number of the last one */
+	uint64_t function, shared, identity;
+	uint64_t words[NR_COMPARED];
+	struct csink_v8_tables tables;
+};
+
+/* A thread's own memory. */
+enum { NR_SEEN = 128, NR_FRAMES = 128 };
+struct kept {
+	struct seen seen[NR_SEEN];
+	struct csink_v8_kept frames[NR_FRAMES];
+};
+
+/* Where the thread keeps what it knows of the frame with this return address; another frame's may be there. */
 static struct csink_v8_kept *kept_at(struct csink_interp_room *room, uintptr_t pc)
 {
-	enum { NR_KEPT = 128 };
-	struct csink_v8_kept *kept;
+	struct csink_v8_kept *frames = ((struct kept *)room->kept)->frames;
 
-	if (!room->kept)
-		room->kept = csink_private_get(NR_KEPT * sizeof(*kept));
-	kept = room->kept;
-	return kept ? &kept[(pc ^ pc >> 7) % NR_KEPT] : NULL;
+	return &frames[(pc ^ pc >> 7) % NR_FRAMES];
 }
 
 /* A forked child has another recording than its parent, whose functions are not in it. */
 static bool take_kept(struct csink_interp_walk *walk, const struct csink_v8_kept *kept)
 {
-	csink_ref_t refs[CSINK_V8_MAX_INLINED];
-
-	for (uint32_t i = 0; i < kept->nr; i++) {
-		refs[i] = csink_code_known(kept->identities[i]);
-		if (!refs[i])
-			return false;
-	}
-	for (uint32_t i = 0; i < kept->nr && csink_interp_add(walk, refs[i], kept->positions[i]);)
-		i++;
+	if (kept->recording != csink_code_ids_nr_resets)
+		return false;
+	walk->is_full |= walk->nr_frames + kept->nr > CSINK_MAX_DEPTH;
+	for (uint32_t i = 0; i < kept->nr && walk->nr_frames < CSINK_MAX_DEPTH; i++)
+		walk->room->frames[walk->nr_frames++] = kept->frames[i];
 	return true;
 }
 
@@ -535,8 +547,8 @@ static bool take_inlined(struct csink_interp_walk *walk, const struct csink_v8_f
 		if (!identify(walk, inlined[i].shared, &of) ||
 		    !(of = take_function(walk, inlined[i].shared, of, &place)))
 			break;
-		kept->identities[i] = of;
-		kept->positions[i] = place.position;
+		kept->frames[i] = walk->room->frames[walk->nr_frames - 1];
+		kept->recording = csink_code_ids_nr_resets;
 		kept->nr = i + 1 == nr ? (uint32_t)nr : 0;
 	}
 	return true;
@@ -572,25 +584,50 @@ static bool take_other(struct csink_interp_walk *walk, const struct csink_v8_fra
 	return true;
 }
 
-/* A function that had a frame in this walk: nothing is freed or moved until that ends. */
-struct seen {
-	uint64_t function, shared, identity;
-	struct csink_v8_place tables;
-};
-enum { NR_SEEN = 8 };
+static bool load_compared(struct csink_interp_walk *walk, const struct seen *seen, uint64_t *words)
+{
+	const struct csink_v8_layout *layout = csink_v8_layout(walk);
+	const uintptr_t at[] = {seen->function + OBJECT_MAP,        seen->function - TAG + layout->shared,
+				seen->shared + OBJECT_MAP,          seen->shared - TAG + layout->name,
+				seen->shared - TAG + layout->flags, seen->shared - TAG + layout->script};
+	uint32_t nr = CSINK_ARRAY_SIZE(at);
+	bool ok = true;
+
+	_Static_assert(CSINK_ARRAY_SIZE(at) + 2 == NR_COMPARED, "two more are below");
+	for (uint32_t i = 0; i < nr; i++)
+		words[i] = csink_v8_word(walk, at[i], &ok);
+	/* The number of the script, if it has one: other functions of eval() come to lie where former ones were. */
+	words[nr] = csink_v8_word(walk, words[nr - 1] + SCRIPT_ID, &ok);
+	words[nr + 1] = walk->room->own;
+	return ok;
+}
+
+/* Is it still what was seen? */
+static bool is_same(struct csink_interp_walk *walk, struct seen *seen)
+{
+	uint64_t words[NR_COMPARED];
+
+	if (seen->walk == walk->room->nr_walks)
+		return true;
+	if (!seen->shared || !load_compared(walk, seen, words) || memcmp(words, seen->words, sizeof(words)) != 0)
+		return false;
+	seen->walk = walk->room->nr_walks;
+	return true;
+}
 
 /* Add the frame of a function. False: no frame may follow. */
 static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const struct csink_v8_frame *frame,
-		       struct seen *all, uintptr_t record)
+		       struct seen *seen, uintptr_t record)
 {
-	struct seen *seen = &all[(function >> 3 ^ function >> 7) % NR_SEEN];
 	struct csink_v8_place place;
 
-	if (seen->function != function) {
-		*seen = (struct seen){.function = function, .shared = shared_of(walk, function)};
+	if (seen->function != function || !is_same(walk, seen)) {
+		*seen = (struct seen){
+			.walk = walk->room->nr_walks, .function = function, .shared = shared_of(walk, function)};
 		if (!walk->room->own && seen->shared)
 			begin_thread(walk);
-		if (seen->shared && !identify(walk, seen->shared, &seen->identity)) {
+		if (seen->shared &&
+		    (!identify(walk, seen->shared, &seen->identity) || !load_compared(walk, seen, seen->words))) {
 			seen->function = 0;
 			return true;
 		}
@@ -621,11 +658,17 @@ static void walk_v8(struct csink_interp_walk *walk)
 				       .pc = csink_context_pc(walk->context),
 				       .is_exact = true,
 				       .is_innermost = true};
-	struct seen seen[NR_SEEN] = {0};
 	struct csink_module module;
+	struct seen *seen;
 	uintptr_t record = frame.begin;
 	uint64_t wasm = (uint64_t)csink_v8_layout(walk)->frame_wasm << 1;
 
+	if (!walk->room->kept)
+		walk->room->kept = csink_private_get(sizeof(struct kept));
+	walk->is_broken = !walk->room->kept;
+	if (walk->is_broken)
+		return;
+	seen = ((struct kept *)walk->room->kept)->seen;
 	/* The interrupted instruction of a builtin stays, and what called it is named. */
 	if (csink_modules_find(frame.pc, &module) || csink_code_copies_have(frame.pc))
 		record = 0;
@@ -639,7 +682,8 @@ static void walk_v8(struct csink_interp_walk *walk)
 			function = function_of(walk, frame.begin, frame.end);
 		is_function = function & TAG;
 		if ((is_function || !i || (function && function == wasm)) && has_no_tables(frame.pc, frame.is_exact) &&
-		    !(is_function ? take_frame(walk, function, &frame, seen, record)
+		    !(is_function ? take_frame(walk, function, &frame,
+					       &seen[(function >> 3 ^ function >> 10) % NR_SEEN], record)
 				  : take_other(walk, &frame, record)))
 			break;
 		frame.is_innermost = !i && !(function & TAG) && csink_v8_is_own_code(walk, frame.pc);

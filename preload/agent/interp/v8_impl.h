@@ -78,13 +78,21 @@ struct csink_v8_place {
 /* V8's own code, in its place or in a copy: the interpreter, where the frame of a function has bytecodes. v8_lines.c */
 bool csink_v8_is_own_code(const struct csink_interp_walk *walk, uintptr_t pc);
 
+/* What a thread keeps of a function's tables. All zero: nothing is known. */
+struct csink_v8_tables {
+	uint64_t not_code; /* what describes the function had this in place of code that is not optimized */
+	uint64_t walk;     /* the number of the walk in which the bytecodes were read or compared last */
+	uint64_t words[2]; /* of the bytecodes: compared */
+	struct csink_v8_place found;
+};
+
 /**
  * Where the function of this frame is; what describes the function is @shared.
- * @tables  what an earlier frame of this walk had, perhaps of another function, or zero; set for later frames.
+ * @tables  what earlier frames of the function had; set for later ones.
  * v8_lines.c
  */
 void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t shared,
-			 struct csink_v8_place *tables, struct csink_v8_place *place);
+			 struct csink_v8_tables *tables, struct csink_v8_place *place);
 
 /* What this version of V8 does not export. NULL: not known. v8_lines.c */
 const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout);
@@ -100,8 +108,8 @@ struct csink_v8_kept {
 	uint64_t code;             /* an object: what describes that code */
 	uint64_t states, identity; /* an object of that code, and of the function that was compiled: compared */
 	uint32_t nr;               /* 0: no functions are known of it */
-	uint32_t positions[CSINK_V8_MAX_INLINED];
-	uint64_t identities[CSINK_V8_MAX_INLINED]; /* innermost first */
+	uint32_t recording;        /* csink_code_ids_nr_resets then */
+	uint64_t frames[CSINK_V8_MAX_INLINED]; /* as in stacks, innermost first */
 };
 
 /* A function that runs in a frame of optimized code. */

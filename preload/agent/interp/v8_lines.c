@@ -193,21 +193,54 @@ bool csink_v8_is_own_code(const struct csink_interp_walk *walk, uintptr_t pc)
 	       csink_code_copies_have(pc);
 }
 
+/* The frame has no tables of this function that are known and still the same: find them. */
+static void find_tables(struct csink_interp_walk *walk, const struct csink_v8_version *version, uint64_t stored,
+			struct csink_v8_tables *tables)
+{
+	uint64_t words[2];
+	bool ok = tables->walk == walk->room->nr_walks;
+
+	if (tables->found.stored == stored && ok)
+		return;
+	ok = true;
+	words[0] = csink_v8_word(walk, stored - TAG, &ok);
+	words[1] = csink_v8_word(walk, stored - TAG + version->positions, &ok);
+	tables->walk = walk->room->nr_walks;
+	if (tables->found.stored == stored && ok && !memcmp(tables->words, words, sizeof(words)))
+		return;
+	memcpy(tables->words, words, sizeof(words));
+	tables->found = (struct csink_v8_place){.stored = stored, .bytecodes = stored};
+	find_positions(walk, version, &tables->found);
+}
+
+/* What optimized code has on the stack is no bytecodes. */
+static bool may_be_baseline(struct csink_interp_walk *walk, uint64_t shared, struct csink_v8_tables *tables)
+{
+	bool ok = true;
+	uint64_t data = csink_v8_word(walk, shared + SHARED_DATA, &ok), code = data;
+
+	if (!ok || tables->not_code == data)
+		return false;
+	if (csink_v8_type(walk, &code) == csink_v8_layout(walk)->type_code)
+		return true;
+	tables->not_code = data;
+	return false;
+}
+
 void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_frame *frame, uint64_t shared,
-			 struct csink_v8_place *tables, struct csink_v8_place *place)
+			 struct csink_v8_tables *tables, struct csink_v8_place *place)
 {
 	const struct csink_v8_version *version = csink_v8_version(csink_v8_layout(walk));
-	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin;
+	bool is_own = csink_v8_is_own_code(walk, frame->pc);
+	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin &&
+		  (is_own || may_be_baseline(walk, shared, tables));
 	uint64_t stored = csink_v8_word(walk, frame->end + (uintptr_t)FRAME_BYTECODES, &ok);
 
-	if (ok && tables->stored != stored) {
-		*tables = (struct csink_v8_place){.stored = stored, .bytecodes = stored};
-		find_positions(walk, version, tables);
-	}
-	*place = *tables;
+	if (ok)
+		find_tables(walk, version, stored, tables);
+	*place = tables->found;
 	if (!ok || !place->nr_positions ||
-	    !(csink_v8_is_own_code(walk, frame->pc) ? place_in_bytecodes(walk, frame, place)
-						    : place_in_code(walk, frame, shared, version, place)))
+	    !(is_own ? place_in_bytecodes(walk, frame, place) : place_in_code(walk, frame, shared, version, place)))
 		*place = (struct csink_v8_place){0};
 }
 

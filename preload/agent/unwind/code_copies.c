@@ -21,7 +21,11 @@ enum {
 	MAX_LINE = 512 + 80, /* of a module's path, and what is before it */
 };
 
-/* Between start and end; 0, 0: none. Stored by the thread that looks, loaded by handlers of others. */
+/*
+ * Between start and end. start 0: there is none yet, nor in later slots; GONE: none any more. Stored by the thread that
+ * looks, loaded by handlers of others.
+ */
+enum { GONE = 1 };
 static struct copy {
 	_Atomic uint64_t start, end;
 	bool is_there;
@@ -81,8 +85,10 @@ bool csink_code_copies_have(uintptr_t pc)
 	for (int i = 0; i < MAX_COPIES; i++) {
 		uint64_t start = atomic_load_explicit(&copies[i].start, memory_order_relaxed);
 
-		/* Not by a difference: only one of both may be 0, while a copy comes or goes. */
-		if (start && pc >= start && pc < atomic_load_explicit(&copies[i].end, memory_order_relaxed))
+		if (!start)
+			break;
+		/* Not by a difference: the end may be 0, while a copy comes or goes. */
+		if (pc >= start && pc < atomic_load_explicit(&copies[i].end, memory_order_relaxed))
 			return true;
 	}
 	return false;
@@ -190,7 +196,8 @@ static void take(struct csink_recording *rec, struct csink_writer *writer, const
 			copies[i].is_there = true;
 			return;
 		}
-		copy = start ? copy : &copies[i];
+		if (!copy && start <= GONE)
+			copy = &copies[i];
 	}
 	if (!copy || !record(rec, writer, &mapping))
 		return;
@@ -237,10 +244,10 @@ static void look(struct csink_recording *rec, struct csink_writer *writer)
 	read_maps(rec, writer, fd);
 	csink_rawcall(SYS_close, fd);
 	for (int i = 0; i < MAX_COPIES; i++) {
-		if (copies[i].is_there)
+		if (copies[i].is_there || !atomic_load_explicit(&copies[i].start, memory_order_relaxed))
 			continue;
 		atomic_store_explicit(&copies[i].end, 0, memory_order_relaxed);
-		atomic_store_explicit(&copies[i].start, 0, memory_order_relaxed);
+		atomic_store_explicit(&copies[i].start, GONE, memory_order_relaxed);
 	}
 }
 
