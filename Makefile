@@ -181,7 +181,7 @@ SO_SRCS := $(CORE_SRCS) $(AGENT_SRCS)
 SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 	core/safe_load core/record/hash_index core/record/stacks agent/interp/code_ids agent/interp/interp agent/interp/python \
 	agent/lifecycle/plain agent/lifecycle/signal_entry \
-	agent/sampler/group agent/sampler/housekeeping agent/sampler/phases agent/sampler/sample agent/sampler/weigh \
+	agent/sampler/group agent/sampler/phases agent/sampler/sample agent/sampler/weigh \
 	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
 # What runs in our signal handlers alone, under their mask; the languages and the readers of just-in-time compilers' lists

@@ -66,11 +66,10 @@ static int open_one(const struct csink_group_open *open, uint32_t i, int leader_
 		attr.exclusive = 0;
 		attr.precise_ip = 0;
 	}
-	fd = csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
-	if (fd != -EINVAL || !attr.remove_on_exec || attr.sigtrap)
-		return fd;
-	attr.remove_on_exec = 0; /* before Linux 5.13 */
-	return csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
+	while ((fd = csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC)) == -EINVAL &&
+	       attr.remove_on_exec && !attr.sigtrap)
+		attr.remove_on_exec = 0; /* before Linux 5.13 */
+	return fd;
 }
 
 /* A leader's user page has its ring behind it. */
