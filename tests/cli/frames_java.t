@@ -1,7 +1,7 @@
 #!/bin/sh
 # Frames of Java in HotSpot, of each version that is installed: every method, file and line as Throwable reports them, inlined
-# ones, too; calls in samples at any moment; names as HotSpot itself writes them for perf; methods that are redefined; phases;
-# --frames, reports, children.
+# ones, too; calls in samples at any moment; names as HotSpot itself writes them for perf; virtual threads; methods that are redefined;
+# phases; --frames, reports, children.
 # JAVAS can name more directories of JDKs than those in /usr/lib/jvm.
 . "$(dirname "$0")/lib.sh"
 
@@ -76,6 +76,18 @@ names() { # TITLE OPTIONS... that let code stay where it was made
 	rm -f "$(cat map)"
 }
 
+# While HotSpot copies the frames of a virtual thread back from the heap, its stack is that of the thread which runs it.
+yields() { # TITLE OPTIONS...
+	title=$1
+	shift
+	countersink -q -F 5000 -o yields.pb.gz -- "$home/bin/java" "$@" -cp classes Yields 8 2 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:done" "$title: virtual threads that give up their turn run as without countersink"
+	countersink export -f folded -e samples yields.pb.gz | awk '
+		{ all += $NF; whole += $0 ~ /^(__)?(clone3?|_start)[ ;]/ ? $NF : 0; copied += /;\[callers in the heap\];.*[Tt]haw/ ? $NF : 0 }
+		END { print (all >= 500 && copied >= 20 ? "enough" : all + 0 " and " copied + 0), (all - whole <= all / 200 ? "whole" : all - whole " of " all) }' >judged
+	is "$(cat judged)" "enough whole" "$title: stacks of virtual threads are whole, also while their frames are copied back"
+}
+
 redefined() { # TITLE
 	printf 'Premain-Class: Redefines\nCan-Redefine-Classes: true\n' >manifest
 	"$home/bin/jar" cfm agent.jar manifest -C classes Redefines.class
@@ -128,7 +140,8 @@ END
 
 while read -r home version; do
 	rm -rf classes
-	"$home/bin/javac" -d classes "$FRAMES/Truth.java" "$FRAMES/Work.java" "$FRAMES/Jobs.java" "$FRAMES/Redefines.java" "$FRAMES/Phases.java" >out 2>&1 || cat out
+	"$home/bin/javac" -d classes "$FRAMES/Truth.java" "$FRAMES/Work.java" "$FRAMES/Jobs.java" "$FRAMES/Redefines.java" "$FRAMES/Phases.java" \
+		"$FRAMES/Yields.java" >out 2>&1 || cat out
 	truth "JDK $version" 60
 	truth "JDK $version, interpreted alone" 2 -Xint
 	truth "JDK $version, C1 alone" 30 -XX:TieredStopAtLevel=1
@@ -143,6 +156,10 @@ while read -r home version; do
 	names "JDK $version, C1 alone" -XX:TieredStopAtLevel=1
 	names "JDK $version, C2 alone" -XX:-TieredCompilation
 	names "JDK $version, all compilers" -XX:-ClassUnloading # with which no code is freed
+	if [ "$version" -ge 21 ]; then
+		yields "JDK $version"
+		yields "JDK $version, C1 alone" -XX:TieredStopAtLevel=1
+	fi
 	redefined "JDK $version: methods"
 	phases "JDK $version"
 done <javas

@@ -36,7 +36,7 @@ static uint32_t copy_directory(char *to, uint32_t room)
 	return (uint32_t)nr + 1;
 }
 
-bool csink_code_ids_begin(void)
+CSINK_RARE bool csink_code_ids_begin(void)
 {
 	if (!first_directory) {
 		first_directory = csink_private_get(MAX_DIRECTORY);

@@ -417,7 +417,8 @@ static bool add_blob(struct csink_interp_walk *walk, const struct csink_hotspot 
 		own = NAME_INTERPRETER;
 	else if (vm->bytes[HOTSPOT_CALL_RETURN] && csink_load_known(vm->at[HOTSPOT_CALL_RETURN]) == native->pc)
 		own = NAME_CALL;
-	else if (blob->kind == HOTSPOT_STUBS && !native->is_leaf && !csink_hotspot_is_called(blob, native->pc))
+	else if (blob->kind == HOTSPOT_STUBS && !native->is_leaf &&
+		 (csink_hotspot_is_thaw(blob) || !csink_hotspot_is_called(blob, native->pc)))
 		own = NAME_HEAP;
 	identity = csink_interp_mix(identity, own ? own : ~blob->name);
 	return csink_interp_frame(walk, identity, own ? (uintptr_t)own << OWN_SHIFT | IS_OWN : blob->at | IS_BLOB,

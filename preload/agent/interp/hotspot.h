@@ -8,6 +8,8 @@
 #ifndef CSINK_HOTSPOT_H
 #define CSINK_HOTSPOT_H
 
+#include <string.h>
+
 #include "preload/agent/interp/interp.h"
 #include "preload/agent/unwind/made_code.h"
 
@@ -178,6 +180,18 @@ struct csink_hotspot_blob {
 
 /** The blob that an address is in. False: it is in none. */
 bool csink_hotspot_blob(const struct csink_hotspot *vm, uintptr_t pc, struct csink_hotspot_blob *blob);
+
+/**
+ * Stubs that bring frames of a virtual thread back from the heap. What is between these stubs and the frame that runs
+ * the virtual thread is being written; the frame pointer is that frame's.
+ */
+static inline bool csink_hotspot_is_thaw(const struct csink_hotspot_blob *blob)
+{
+	enum { IN_NAME = 9 };
+	uint64_t name = csink_load_known(blob->name + IN_NAME);
+
+	return blob->kind == HOTSPOT_STUBS && !memcmp(&name, "nes (con", sizeof(name)); /* StubRoutines (continuation */
+}
 
 /**
  * The caller of a frame may not be valid any more: then the frame returns to where compiled code @blob ends, and

@@ -343,6 +343,8 @@ static bool leaf_of_stubs(const struct csink_hotspot *vm, const struct csink_hot
 	csink_hotspot_code(blob, frame->pc - 1, before, sizeof(before));
 	if (is_enter(code) || code[0] == RET)
 		way = HOTSPOT_NONE;
+	else if (csink_hotspot_is_thaw(blob))
+		return try(vm, blob, frame, HOTSPOT_BY_FP, CALL, leaf);
 	else if (before[0] == PUSH_RBP && (!memcmp(code, "\x48\x8b\xec", 3) || !memcmp(code, "\x48\x89\xe5", 3)))
 		way = HOTSPOT_PUSHED;
 	else if (code[0] == LEAVE)
@@ -638,6 +640,42 @@ static bool leaf_by_anchor(const struct csink_hotspot *vm, const struct csink_ma
 	return return_to(vm, pc, 0) != NO_CALL;
 }
 
+/*
+ * The frames above were moved to the heap with a virtual thread, and come back one by one: where the last of those that
+ * are here returns to brings the next one. Behind them on the stack is the frame that runs the virtual thread.
+ */
+static bool step_over_barrier(const struct csink_hotspot *vm, struct csink_made_frame *frame)
+{
+	uintptr_t pc = vm->bytes[HOTSPOT_RETURN_PC] ? csink_load_known(vm->at[HOTSPOT_RETURN_PC]) : 0;
+	struct csink_hotspot_blob blob;
+
+	if (!pc || !csink_hotspot_blob(vm, pc, &blob) || !blob.frame_bytes)
+		return false;
+	/* Its arguments may be between. */
+	for (uintptr_t sp = frame->sp; sp <= frame->sp + 8 * MAX_SEARCH; sp += 8) {
+		struct csink_made_frame at = {.sp = sp, .load = frame->load};
+		struct csink_hotspot_leaf leaf;
+
+		if (!follow(&blob, &at, HOTSPOT_WHOLE, &leaf) || return_to(vm, leaf.ra, 0) == NO_CALL)
+			continue;
+		go_to_caller(frame, &leaf);
+		return true;
+	}
+	return false;
+}
+
+/* The native method that suspends a virtual thread has left its stack for the frame that runs it. */
+static bool leaf_of_suspending(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
+			       const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
+{
+	struct csink_made_frame at = *frame;
+
+	if (blob->kind != HOTSPOT_WRAPPER || frame->fp >= frame->sp || !step_over_barrier(vm, &at))
+		return false;
+	*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = at.sp, .fp = at.fp, .ra = at.pc};
+	return true;
+}
+
 bool csink_hotspot_leaf(const struct csink_hotspot *vm, const struct csink_hotspot_blob *blob,
 			const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
 {
@@ -665,37 +703,13 @@ bool csink_hotspot_leaf(const struct csink_hotspot *vm, const struct csink_hotsp
 	if (!is_found)
 		is_found = blob->kind == HOTSPOT_OTHER && leaf_of_native(vm, blob, frame, leaf);
 	if (!is_found)
-		return leaf_by_anchor(vm, frame, leaf);
+		return leaf_by_anchor(vm, frame, leaf) || leaf_of_suspending(vm, blob, frame, leaf);
 	if (blob->kind == HOTSPOT_OTHER)
 		skip_arguments(vm, frame, leaf);
 	return true;
 }
 
 /* ---- frames that called ------------------------------------------------------------------------------------------ */
-
-/*
- * The frames above were moved to the heap with a virtual thread, and come back one by one: where the last of those that
- * are here returns to brings the next one. Behind them on the stack is the frame that runs the virtual thread.
- */
-static bool step_over_barrier(const struct csink_hotspot *vm, struct csink_made_frame *frame)
-{
-	uintptr_t pc = vm->bytes[HOTSPOT_RETURN_PC] ? csink_load_known(vm->at[HOTSPOT_RETURN_PC]) : 0;
-	struct csink_hotspot_blob blob;
-
-	if (!pc || !csink_hotspot_blob(vm, pc, &blob) || !blob.frame_bytes)
-		return false;
-	/* Its arguments may be between. */
-	for (uintptr_t sp = frame->sp; sp <= frame->sp + 8 * MAX_SEARCH; sp += 8) {
-		struct csink_made_frame at = {.sp = sp, .load = frame->load};
-		struct csink_hotspot_leaf leaf;
-
-		if (!follow(&blob, &at, HOTSPOT_WHOLE, &leaf) || return_to(vm, leaf.ra, 0) == NO_CALL)
-			continue;
-		go_to_caller(frame, &leaf);
-		return true;
-	}
-	return false;
-}
 
 static bool step_interpreted(struct csink_made_frame *frame)
 {
@@ -768,6 +782,12 @@ static bool step_caller(const struct csink_hotspot *vm, const struct csink_hotsp
 		way = HOTSPOT_BY_FP;
 		if (!csink_hotspot_is_called(blob, frame->pc))
 			return step_over_barrier(vm, frame);
+		if (csink_hotspot_is_thaw(blob)) {
+			if (!try(vm, blob, frame, HOTSPOT_BY_FP, CALL, &leaf))
+				return false;
+			go_to_caller(frame, &leaf);
+			return true;
+		}
 	}
 	if (!follow(blob, frame, way, &leaf) && (way != HOTSPOT_BY_FP || !search(vm, blob, frame, &leaf)))
 		return false;

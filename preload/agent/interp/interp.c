@@ -212,7 +212,8 @@ bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, 
 	       csink_interp_load(walk, memory + csink_load_known(place + sizeof(module)) + offset, value);
 }
 
-int32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room)
+CSINK_RARE int32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to,
+				     uint32_t room)
 {
 	/* Whole words, which lie in the pages that the text lies in. */
 	uintptr_t word_at = at & ~(uintptr_t)7;

@@ -134,7 +134,7 @@ bool csink_row_holds(csink_row_t row)
 		       (uint32_t)csink_row_cfa_offset(row) == csink_modules_generation());
 }
 
-csink_row_t csink_row_compile(uintptr_t pc, bool exact)
+__attribute__((cold)) csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 {
 	uintptr_t at = exact ? pc : pc - 1;
 	struct csink_cfi_table table;

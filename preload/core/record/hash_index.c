@@ -15,7 +15,7 @@ static size_t level_bytes(uint32_t level)
 	return csink_index_slots(level) * sizeof(struct csink_index_slot);
 }
 
-void csink_index_reset(struct csink_index *index)
+__attribute__((cold)) void csink_index_reset(struct csink_index *index)
 {
 	for (uint32_t level = 1; level < CSINK_INDEX_LEVELS; level++) {
 		struct csink_index_slot *slots = atomic_load(&index->levels[level]);

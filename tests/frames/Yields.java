@@ -1,0 +1,45 @@
+// Virtual threads that give up their turn 10 to 39 calls deep, again and again, and then return: their callers come back from the heap.
+//
+// usage: Yields THREADS SECONDS
+import java.lang.reflect.Method;
+
+public class Yields {
+	static volatile int sink;
+	static long end;
+
+	static int work(int n) {
+		int sum = 0;
+
+		for (int i = 0; i < n; i++)
+			sum = sum * 31 + i;
+		return sum;
+	}
+
+	static int down(int n) {
+		if (n == 0) {
+			Thread.yield();
+			return work(300);
+		}
+		return down(n - 1) + (n % 4 == 0 ? work(50) : 1);
+	}
+
+	static void yielding(int depth) {
+		while (System.nanoTime() < end)
+			sink += down(depth);
+	}
+
+	public static void main(String[] arguments) throws Exception {
+		Thread[] threads = new Thread[Integer.parseInt(arguments[0])];
+		Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+
+		end = System.nanoTime() + (long) (1e9 * Double.parseDouble(arguments[1]));
+		for (int i = 0; i < threads.length; i++) {
+			int depth = 10 + i % 30;
+
+			threads[i] = (Thread) start.invoke(null, (Runnable) () -> yielding(depth));
+		}
+		for (Thread thread : threads)
+			thread.join();
+		System.out.println("done");
+	}
+}
