@@ -29,11 +29,13 @@
 
 /*
  * Of each CPU's ring. Others than root share what may be locked with the injected processes: where RLIMIT_MEMLOCK does
- * not pay for the large ones, they leave half of the user's share. At high rates a launcher that waits for a CPU would
- * lose records with large copies.
+ * not pay for the large ones, they leave half of the user's share; where it pays for far more, larger ones take a
+ * quarter of it. At high rates a launcher that waits for a CPU would lose records with large copies.
  */
 #define RING_BYTES_ROOT (2U << 20)
 #define RINGS_BYTES_ROOT (64U << 20) /* of all CPUs */
+#define RING_BYTES_MORE (1U << 20)
+#define MEMLOCK_SHARE 4
 #define RING_BYTES (512U << 10)
 #define RING_BYTES_SMALL (256U << 10)
 #define RING_BYTES_FOR_COPIES (64U << 10)
@@ -68,8 +70,9 @@ static uint32_t ring_bytes(uint32_t nr_cpus)
 			bytes /= 2;
 		return bytes;
 	}
-	return !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur / RING_BYTES >= nr_cpus ? RING_BYTES
-											    : RING_BYTES_SMALL;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur / RING_BYTES < nr_cpus)
+		return RING_BYTES_SMALL;
+	return limit.rlim_cur / MEMLOCK_SHARE / RING_BYTES_MORE >= nr_cpus ? RING_BYTES_MORE : RING_BYTES;
 }
 
 /* Of a group that leads: samples in a second of CPU time; of other events than clocks it is not known. */
