@@ -80,7 +80,7 @@ UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 # nothing else may: they use up what all processes of a user share, or measure time. The slow ones (over ten seconds, or
 # over thirty of CPU time) make a tier of their own, so that `make check` takes less than three minutes on two processors.
 LONE_CLI_TESTS := exhausted
-SLOW_LONE_CLI_TESTS := gate gate_baseline gate_suite gate_suite_hyperfine
+SLOW_LONE_CLI_TESTS := gate gate_baseline gate_suite gate_suite_hyperfine gate_suite_pytest
 SUITES_CLI_TESTS := gate_suite_catch2 gate_suite_criterion gate_suite_node
 SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames frames_async frames_go frames_java frames_languages frames_v8 gate_ci gate_deterministic limits made_pythons outside own_events programs_denied programs_unprivileged reserve
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
@@ -158,7 +158,7 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS) $(API_SRCS))
 AGENT_OBJS := $(call obj,$(AGENT_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_pages.o \
-	$(B)/obj/launcher/commands/completion/completion_text.o $(B)/obj/launcher/gate/suite/tasks_module.o
+	$(B)/obj/launcher/commands/completion/completion_text.o $(B)/obj/launcher/gate/suite/modules.o
 # The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
 # libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
 # Code that programs never or rarely call is placed last, so that a program's start touches fewer pages of code. (The
@@ -263,7 +263,7 @@ $(B)/obj/launcher/commands/completion/completion_text.o: launcher/commands/compl
 	@mkdir -p $(@D)
 	$(CC) -c -Wa,-I$(<D) -o $@ $<
 
-$(B)/obj/launcher/gate/suite/tasks_module.o: launcher/gate/suite/tasks_module.S launcher/gate/suite/tasks.mjs
+$(B)/obj/launcher/gate/suite/modules.o: launcher/gate/suite/modules.S launcher/gate/suite/tasks.mjs launcher/gate/suite/cases.py
 	@mkdir -p $(@D)
 	$(CC) -c -Wa,-I$(<D) -o $@ $<
 

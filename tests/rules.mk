@@ -443,7 +443,7 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 .PHONY: show-sources
 show-sources:
 	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) launcher/output/html_pages.S \
-		launcher/commands/completion/completion_text.S launcher/gate/suite/tasks_module.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
+		launcher/commands/completion/completion_text.S launcher/gate/suite/modules.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) \
 			$(SUITES_CLI_TESTS)) \
 		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \

@@ -228,8 +228,10 @@ static int take(struct csink_gate_series *series, enum csink_gate_side side, int
 	csink_gate_pin_learn(&series->pin, outcome->profile);
 	if (number < 0)
 		return 0;
-	if (series->plan->nr_scopes)
-		return take_scopes(series, side, outcome);
+	if (series->plan->nr_scopes) {
+		err = take_scopes(series, side, outcome);
+		return err ? err : keep(series, side, outcome->profile, (uint32_t)number);
+	}
 	run = csink_gate_run_add(series->data, side);
 	if (!run)
 		return -ENOMEM;

@@ -119,25 +119,69 @@ static void test_gotest(void)
 	ok(csink_suite_gotest.count(&c, "PASS\n", NULL, why, sizeof(why)) == 0, "go test: PASS alone is no run");
 }
 
+static char *read_text(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char *text = NULL;
+	size_t cap = 0;
+
+	if (!file || getdelim(&text, &cap, '\0', file) < 0)
+		fprintf(stderr, "# %s cannot be read\n", path);
+	if (file)
+		fclose(file);
+	return text ? text : strdup("");
+}
+
 static void test_pytest(void)
 {
 	static char *words[] = {(char *)"python3",     (char *)"-m",   (char *)"pytest", (char *)"-c",
 				(char *)"/etc/passwd", (char *)"/tmp", (char *)"-q",     NULL};
-	struct csink_suite_case c = {.name = (char *)"f.py::t[a]"};
-	const char *report = "{\"benchmarks\":[{\"fullname\":\"f.py::t[a]\",\"stats\":{\"rounds\":6,\"iterations\":2}},"
-			     "{\"fullname\":\"f.py::t[b]\",\"stats\":{\"rounds\":5,\"iterations\":1}}]}";
-	const char *text;
-	char why[64];
+	static struct csink_suite_case cases[] = {{.name = (char *)"f.py::t[a/b, \"c\"]", .n = 7},
+						  {.name = (char *)"d/g.py::C::t", .n = 8},
+						  {.name = (char *)"f.py::u", .n = 9}};
+	static struct csink_suite_case *order[] = {&cases[2], &cases[1], &cases[0]};
+	struct csink_suite one = {.harness = &csink_suite_pytest, .argv = {words, words}, .cases = cases, .nr = 3};
+	struct csink_suite_job job = {0};
+	const char *report =
+		"{\"case\": 4, \"begins\": true}\nno JSON\n{\"case\": 4, \"iterations\": 12, \"seconds\": 0.5}\n";
+	char path[sizeof(one.directory.path) + 16], why[64] = "", *text;
+	double seconds;
 
-	suite.argv[CSINK_GATE_NEW] = words;
-	text = chosen(&csink_suite_pytest, "f.py::t[a/b, c]", 4);
-	ok(!strncmp(text, "python3|-m|pytest|-c|/etc/passwd|-q|--rootdir=.|", 47) &&
-		   strstr(text, "|--benchmark-min-rounds=4|") && strstr(text, "|f.py::t[a/b, c]"),
-	   "pytest: the node id as it is takes the place of files and directories, options keep their values");
-	suite.argv[CSINK_GATE_NEW] = command;
-	ok(csink_suite_pytest.count(&c, NULL, report, why, sizeof(why)) == 12,
-	   "pytest: rounds times iterations of the case");
-	ok(csink_suite_pytest.count(&c, NULL, NULL, why, sizeof(why)) == 0, "pytest: no report is no run");
+	setenv("PYTHONPATH", "/own", 1);
+	csink_suite_make_directory(&one);
+	if (!ok(*one.report && !csink_suite_command(&one, &cases[0], CSINK_GATE_NEW, 4, &job),
+		"pytest: a case has a command"))
+		return;
+	ok(!strcmp(job.argv.all[3], "-c") && !strcmp(job.argv.all[4], "/etc/passwd") &&
+		   !strcmp(job.argv.all[5], "-q") && !strcmp(job.argv.all[6], "--rootdir=.") &&
+		   !strcmp(job.argv.all[job.argv.nr - 1], "f.py"),
+	   "pytest: the case's file takes the place of files and directories, options keep their values");
+	snprintf(path, sizeof(path), "PYTHONPATH=%s:/own", one.directory.path);
+	ok(!strcmp(job.env.all[0], path), "pytest: the directory of the plugin comes before the user's own");
+	text = read_text(strchr(job.env.all[1], '=') + 1);
+	ok(strstr(text, "\"f.py::t[a/b, \\\"c\\\"]\"") && strstr(text, "\"number\": 4") && !strstr(text, "g.py"),
+	   "pytest: the plugin is given the node id and the number of iterations");
+	free(text);
+	csink_suite_job_free(&job);
+	csink_suite_put_all(&job.argv, words);
+	ok(!one.harness->choose_all(&one, CSINK_GATE_NEW, order, 3, &job), "pytest: three cases have one command");
+	ok(!strcmp(job.argv.all[job.argv.nr - 2], "f.py") && !strcmp(job.argv.all[job.argv.nr - 1], "d/g.py"),
+	   "pytest: of three cases, two files");
+	text = read_text(strchr(job.env.all[1], '=') + 1);
+	ok(strstr(text, "f.py::u") < strstr(text, "g.py::C") && strstr(text, "\"case\": 2") &&
+		   strstr(text, "\"number\": 9"),
+	   "pytest: they are in the order that was asked for, with their numbers");
+	free(text);
+	csink_suite_job_free(&job);
+	ok(csink_suite_pytest.count(&cases[0], NULL, report, why, sizeof(why)) == 12 &&
+		   csink_suite_pytest.seconds(&cases[0], NULL, report) == 0.5,
+	   "pytest: iterations of the case, and their time");
+	ok(csink_suite_pytest.count(&cases[0], NULL, NULL, why, sizeof(why)) == 0, "pytest: no report is no run");
+	ok(csink_suite_read_report("{\"error\": \"it broke\"}", &seconds, why, sizeof(why)) < 0 &&
+		   !strcmp(why, "the benchmark fails: it broke"),
+	   "pytest: a failure has its reason");
+	csink_run_directory_remove(&one.directory);
+	unsetenv("PYTHONPATH");
 }
 
 static void test_lines(void)

@@ -19,6 +19,8 @@
 	X(LIST_CASES, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                   \
 	  "of a suite: print the cases and their commands, and stop")                                                  \
 	X(RUN_TIME, 0, "TIME", "30ms", 0, "of a suite: how long a run of a case is to take")                           \
+	X(PROCESS, 0, "auto|case|suite", "auto", 0,                                                                    \
+	  "of a suite: a process for each case, or one for all (auto: if starting it takes longer than a case)")       \
 	X(SCREEN, 0, "N", "20", 0, "of a suite: pairs of runs by which cases are screened; 0: confirm all")            \
 	X(CONFIRM, 0, "N", "20", 0,                                                                                    \
 	  "of a suite: fresh pairs of runs by which a case is judged first; open ones get more")                       \

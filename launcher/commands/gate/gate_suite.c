@@ -26,7 +26,7 @@
 
 static const enum csink_gate_opt only_suites[] = {
 	CSINK_GATE_OPT_VS_DIR, CSINK_GATE_OPT_LIST,    CSINK_GATE_OPT_CASES,    CSINK_GATE_OPT_LIST_CASES,
-	CSINK_GATE_OPT_SCREEN, CSINK_GATE_OPT_CONFIRM, CSINK_GATE_OPT_RUN_TIME,
+	CSINK_GATE_OPT_SCREEN, CSINK_GATE_OPT_CONFIRM, CSINK_GATE_OPT_RUN_TIME, CSINK_GATE_OPT_PROCESS,
 };
 static const enum csink_gate_opt never_suites[] = {
 	CSINK_GATE_OPT_BASELINE, CSINK_GATE_OPT_UPDATE_BASELINE, CSINK_GATE_OPT_DETERMINISTIC,
@@ -99,6 +99,13 @@ static int resolve_pairs(const struct csink_gate_settings *set, enum csink_gate_
 	return *out < least ? csink_gate_refuse(set, option, what) : 0;
 }
 
+static enum csink_suite_process process_of(const char *word)
+{
+	return !strcmp(word, "case")    ? CSINK_SUITE_PROCESS_CASE
+	       : !strcmp(word, "suite") ? CSINK_SUITE_PROCESS_SUITE
+					: CSINK_SUITE_PROCESS_AUTO;
+}
+
 static int resolve(const struct csink_gate_settings *set, struct csink_suite *suite)
 {
 	if (resolve_time(set, &suite->run_seconds) || resolve_pairs(set, CSINK_GATE_OPT_SCREEN, 0, &suite->screen) ||
@@ -106,6 +113,7 @@ static int resolve(const struct csink_gate_settings *set, struct csink_suite *su
 		return -EINVAL;
 	if (*csink_gate_option_text(set, CSINK_GATE_OPT_HISTORY))
 		suite->screen = 0;
+	suite->process = process_of(csink_gate_option_text(set, CSINK_GATE_OPT_PROCESS));
 	suite->list = csink_gate_option_given(set, CSINK_GATE_OPT_LIST);
 	suite->chosen = csink_gate_option_given(set, CSINK_GATE_OPT_CASES);
 	suite->dirs[CSINK_GATE_OLD] = csink_gate_option_given(set, CSINK_GATE_OPT_VS_DIR);

@@ -48,6 +48,7 @@ static void print_point(FILE *out, const struct csink_suite_result *r, uint32_t 
 		return;
 	fputs("  ---\n", out);
 	csink_gate_put_yaml(out, "verdict", csink_suite_word(r, c));
+	csink_gate_put_yaml(out, "process", c->is_shared ? "suite" : "case");
 	fprintf(out, "  pairs: %u\n", c->pairs[1]);
 	if (!c->is_by_time)
 		fprintf(out, "  iterations: %llu\n", (unsigned long long)c->n);
@@ -106,6 +107,7 @@ static void json_case(struct csink_json *json, const struct csink_suite_result *
 	csink_json_text(json, "case", c->name);
 	csink_json_text(json, "verdict", csink_suite_word(r, c));
 	csink_json_text(json, "error", c->state == CSINK_SUITE_FAILED ? c->error : NULL);
+	csink_json_text(json, "process", c->is_shared ? "suite" : "case");
 	csink_json_known(json, "iterations", !c->is_by_time, (int64_t)c->n);
 	csink_json_number(json, "screened_pairs", c->pairs[0]);
 	csink_json_number(json, "confirmed_pairs", c->pairs[1]);

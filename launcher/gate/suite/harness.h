@@ -53,6 +53,15 @@ struct csink_suite_harness {
 	 * case (a struct csink_suite_case)? Only the samples below such functions are judged. NULL: all are. */
 	bool (*holds)(void *c, int side, const char *function);
 
+	/**
+	 * Append what runs all of these cases in one process, each for its own number of iterations and below the
+	 * function c->frame. The process appends to suite->report as csink_suite_share() reads it: lines of JSON with
+	 * "case" (the index in suite->cases) and "begins", "error", or "iterations" and "seconds" of CPU time. NULL: it
+	 * takes a process for each case. Returns 0, or -errno with suite->error.
+	 */
+	int (*choose_all)(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
+			  struct csink_suite_job *job);
+
 	/** How many seconds those iterations took, by the same report as for count; NAN: it does not say so. NULL: CPU
 	 * time is measured. */
 	double (*seconds)(const struct csink_suite_case *c, const char *out, const char *report);
@@ -89,6 +98,23 @@ int csink_suite_ask_side(struct csink_suite *suite, int side, const char *const 
 /** The same, and a status other than 0 is an error. */
 int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const *more,
 			 struct csink_suite_answer *answer);
+
+/** Of one case: what a process has reported as choose_all has it. Returns the iterations, 0: none, or below 0: it
+ * failed (why).
+ * @seconds  that they took. suite_shared.c */
+double csink_suite_read_report(const char *report, double *seconds, char *why, size_t size);
+
+/** Put a module where the harness can load it, once: suite->module is its path. Returns 0, or -errno with suite->error.
+ */
+int csink_suite_write_module(struct csink_suite *suite, const char *name, const char *text);
+
+/** Begin a job with a side's command, and where that runs; or with what the case's own list gives. Lack of memory is
+ * remembered in the words. */
+void csink_suite_begin_job(struct csink_suite *suite, int side, const struct csink_suite_job *given,
+			   struct csink_suite_job *job);
+
+/** Returns 0, or -ENOMEM: some of the job is missing. */
+int csink_suite_check_job(const struct csink_suite_job *job);
 
 /** Add a case for each line that is not empty. @name_of  the length of the name that a line begins with; 0: it has
  * none; NULL: the whole line is the name. Returns 0 or -ENOMEM. */

@@ -1,18 +1,26 @@
 /*
  * pytest with pytest-benchmark. All benchmarks run for one round to be listed: only the report says which tests are
- * benchmarks. A case is run by its node id, which takes the place of the files and directories in the command.
+ * benchmarks. Cases are run by a plugin, cases.py, which is given their node ids in a file, and how many iterations
+ * each makes; the files that have them take the place of files and directories in the command.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
+#include "launcher/base/json.h"
 #include "launcher/base/json_read.h"
 #include "launcher/base/path.h"
 #include "launcher/gate/suite/harness.h"
 
 #define NOTHING_COLLECTED 5 /* pytest's exit status */
+#define MODULE "countersink_cases"
+
+extern const char csink_pytest_module[]; /* modules.S */
 
 static bool is_pytest_word(const char *word)
 {
@@ -80,15 +88,12 @@ static void put_command(const struct csink_suite *suite, int side, struct csink_
 		csink_suite_put(argv, "--rootdir=.");
 }
 
-static void put_options(const struct csink_suite *suite, struct csink_suite_words *argv, uint64_t rounds)
+static void put_options(const struct csink_suite *suite, struct csink_suite_words *argv)
 {
 	csink_suite_put(argv, "--benchmark-only");
-	csink_suite_put(argv, "--benchmark-min-rounds=%" PRIu64, rounds);
-	csink_suite_put(argv, "--benchmark-max-time=0");
 	csink_suite_put(argv, "--benchmark-warmup=off");
 	csink_suite_put(argv, "--benchmark-disable-gc");
 	csink_suite_put(argv, "-pno:cacheprovider");
-	csink_suite_put(argv, "--benchmark-json=%s", suite->report);
 	/* Else it makes a directory where it runs. */
 	csink_suite_put(argv, "--benchmark-storage=%s", suite->directory.path);
 }
@@ -105,7 +110,10 @@ static int list_pytest(struct csink_suite *suite, int side)
 
 	csink_suite_put_all(&job.argv, suite->argv[side]);
 	csink_suite_put(&job.argv, "--rootdir=.");
-	put_options(suite, &job.argv, 1);
+	put_options(suite, &job.argv);
+	csink_suite_put(&job.argv, "--benchmark-min-rounds=1");
+	csink_suite_put(&job.argv, "--benchmark-max-time=0");
+	csink_suite_put(&job.argv, "--benchmark-json=%s", suite->report);
 	err = csink_suite_ask_job(suite, side, &job, &answer);
 	if (err)
 		return err;
@@ -129,34 +137,108 @@ static int list_pytest(struct csink_suite *suite, int side)
 	return err;
 }
 
+/* ---- how they are run ---- */
+
+static int write_cases(struct csink_suite *suite, const struct csink_suite_case *const *cases, uint32_t nr, uint64_t n,
+		       const char *path)
+{
+	FILE *file = fopen(path, "we");
+	struct csink_json json;
+	int err = 0;
+
+	if (!file)
+		return CSINK_SUITE_WHY(suite, -errno, "%s: %s", path, strerror(errno));
+	csink_json_init(&json, file, '[');
+	for (uint32_t i = 0; i < nr; i++) {
+		csink_json_open(&json, NULL, '{');
+		csink_json_text(&json, "name", cases[i]->name);
+		csink_json_number(&json, "case", cases[i] - suite->cases);
+		csink_json_number(&json, "number", (int64_t)(n ? n : cases[i]->n));
+		csink_json_close(&json, '}');
+	}
+	csink_json_close(&json, ']');
+	err = ferror(file) ? -EIO : 0;
+	if (fclose(file))
+		err = -errno;
+	return err ? CSINK_SUITE_WHY(suite, err, "%s: %s", path, strerror(-err)) : 0;
+}
+
+/* The files that the cases are in, each once. */
+static void put_files(const struct csink_suite_case *const *cases, uint32_t nr, struct csink_suite_words *argv)
+{
+	for (uint32_t i = 0, k; i < nr; i++) {
+		size_t len = strcspn(cases[i]->name, ":");
+
+		for (k = 0; k < i; k++) {
+			if (strcspn(cases[k]->name, ":") == len && !strncmp(cases[k]->name, cases[i]->name, len))
+				break;
+		}
+		if (k == i)
+			csink_suite_put_bytes(argv, cases[i]->name, len);
+	}
+}
+
+/* @n     iterations; 0: each case's own.
+ * @list  the name of the file that has the cases, in the suite's directory. */
+static int put_cases(struct csink_suite *suite, int side, const struct csink_suite_case *const *cases, uint32_t nr,
+		     uint64_t n, const char *list, struct csink_suite_job *job)
+{
+	const char *path = getenv("PYTHONPATH"), *directory = suite->directory.path;
+	CSINK_AUTO_FREE char *file = NULL;
+	bool has = path && *path;
+	int err;
+
+	if (asprintf(&file, "%s/%s", directory, list) < 0)
+		return -ENOMEM;
+	err = csink_suite_write_module(suite, MODULE ".py", csink_pytest_module);
+	err = err ? err : write_cases(suite, cases, nr, n, file);
+	if (err)
+		return err;
+	csink_suite_words_free(&job->argv);
+	put_command(suite, side, &job->argv);
+	put_options(suite, &job->argv);
+	csink_suite_put(&job->argv, "-p" MODULE);
+	put_files(cases, nr, &job->argv);
+	csink_suite_put(&job->env, "PYTHONPATH=%s%s%s", directory, has ? ":" : "", has ? path : "");
+	csink_suite_put(&job->env, "COUNTERSINK_CASES=%s", file);
+	csink_suite_put(&job->env, "COUNTERSINK_CASES_REPORT=%s", suite->report);
+	return 0;
+}
+
+static int choose_all_pytest(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
+			     struct csink_suite_job *job)
+{
+	return put_cases(suite, side, (const struct csink_suite_case *const *)cases, nr, 0, "cases", job);
+}
+
 static void choose_pytest(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
 			  struct csink_suite_job *job)
 {
-	csink_suite_words_free(&job->argv);
-	put_command(suite, side, &job->argv);
-	put_options(suite, &job->argv, n);
-	csink_suite_put(&job->argv, "%s", c->name);
+	char list[32];
+
+	snprintf(list, sizeof(list), "case-%td", c - suite->cases);
+	job->argv.lacked_memory |= put_cases(suite, side, &c, 1, n, list, job) != 0;
 }
 
 static double count_pytest(const struct csink_suite_case *c, const char *out, const char *report, char *why,
 			   size_t size)
 {
-	struct csink_json_value *json = report ? csink_json_read(report, strlen(report)) : NULL;
-	const struct csink_json_value *row = csink_json_first(csink_json_get(json, "benchmarks"));
-	double made = 0;
+	double seconds;
 
+	(void)c;
 	(void)out;
-	(void)why;
-	(void)size;
-	for (; row; row = row->next) {
-		const struct csink_json_value *stats = csink_json_get(row, "stats");
-		const char *name = csink_json_get_text(row, "fullname");
+	return csink_suite_read_report(report, &seconds, why, size);
+}
 
-		if (name && !strcmp(name, c->name))
-			made += csink_json_get_number(stats, "rounds") * csink_json_get_number(stats, "iterations");
-	}
-	csink_json_free(json);
-	return made > 0 ? made : 0;
+static double seconds_pytest(const struct csink_suite_case *c, const char *out, const char *report)
+{
+	char why[1024];
+	double seconds;
+
+	(void)c;
+	(void)out;
+	csink_suite_read_report(report, &seconds, why, sizeof(why));
+	return seconds;
 }
 
 const struct csink_suite_harness csink_suite_pytest = {
@@ -164,5 +246,7 @@ const struct csink_suite_harness csink_suite_pytest = {
 	.is_kind = is_pytest,
 	.list = list_pytest,
 	.choose = choose_pytest,
+	.choose_all = choose_all_pytest,
 	.count = count_pytest,
+	.seconds = seconds_pytest,
 };

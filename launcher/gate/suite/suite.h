@@ -2,7 +2,8 @@
  * Benchmark suites: many cases of one harness, each of which is run alone, in a process of its own. suite_ask.c runs a
  * command and keeps what it prints; a harness (harness.h) lists and chooses its cases; suite_cases.c finds the kind and
  * the cases of both sides; suite_work.c finds how much work a run of each does; suite_rounds.c makes the runs in random
- * order; suite_judge.c comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs that do not end.
+ * order; suite_shared.c, where one process runs all cases, since starting it costs more than they do; suite_judge.c
+ * comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs that do not end.
  *
  * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
  * thread.
@@ -45,13 +46,17 @@ struct csink_suite_case {
 	uint64_t n;                                        /* iterations of a run */
 	bool is_by_time;                                   /* n is a time in ns: runs are divided by their iterations */
 	void *own;                                         /* what the harness keeps of it, malloc'ed; NULL: nothing */
-	double seconds;                                    /* that a run took when n was found, the longer side's */
-	double pair_seconds;                               /* that the latest pair took; 0: there is none */
+	bool is_shared;                                    /* one process runs it and others: suite_shared.c */
+	char frame[32];    /* then: the function below which its iterations are; and what the latest process reports: */
+	double made, work; /* iterations, and the CPU seconds that they took; 0, NAN: none */
+	double expected;   /* iterations, as both sides made them when they were found */
+	double seconds;    /* that a run took when n was found, the longer side's */
+	double pair_seconds; /* that the latest pair took; 0: there is none */
 	enum csink_suite_state state;
 	char *error;
 	struct csink_gate_plan plan;
 	struct csink_suite_job jobs[CSINK_GATE_NR_SIDES];
-	struct csink_gate_scope scope; /* where harness->holds */
+	struct csink_gate_scope scope; /* where harness->holds, or where it is shared */
 	struct csink_gate_data data;
 	struct csink_gate_pin pin;
 	struct csink_gate_verdicts verdicts;
@@ -63,6 +68,21 @@ struct csink_suite_case {
 	bool new_first;                    /* in the latest pair */
 };
 
+/* --process: what a process runs. */
+enum csink_suite_process { CSINK_SUITE_PROCESS_AUTO, CSINK_SUITE_PROCESS_CASE, CSINK_SUITE_PROCESS_SUITE };
+
+/* The process that runs several cases. */
+struct csink_suite_shared {
+	struct csink_suite_job jobs[CSINK_GATE_NR_SIDES];
+	struct csink_gate_plan plan;
+	struct csink_gate_pin pin;
+	struct csink_gate_scope *scopes; /* of the cases that are pending */
+	uint32_t nr;                     /* cases that it ran first */
+	double start_seconds;            /* of CPU time, beside the cases */
+	double seconds, pair_seconds;    /* as of a case */
+	bool new_first;                  /* in the latest pair */
+};
+
 struct csink_suite {
 	const struct csink_suite_harness *harness;
 	char **argv[CSINK_GATE_NR_SIDES];
@@ -70,8 +90,10 @@ struct csink_suite {
 	const char *list;                      /* --list; NULL: none */
 	const char *chosen;                    /* --cases; NULL: all */
 	double run_seconds;                    /* that a run is to take, beside what a process costs to start */
-	uint32_t screen, confirm;              /* pairs; screen 0: all are confirmed. confirm: before the first look */
-	uint64_t max_time_ns;                  /* from start_ns on, the lists of cases included; 0: no limit */
+	enum csink_suite_process process;
+	struct csink_suite_shared shared;
+	uint32_t screen, confirm; /* pairs; screen 0: all are confirmed. confirm: before the first look */
+	uint64_t max_time_ns;     /* from start_ns on, the lists of cases included; 0: no limit */
 	uint64_t start_ns;
 	struct csink_gate_series *series;
 	struct csink_gate_looks looks; /* at the runs that confirm */
@@ -79,7 +101,7 @@ struct csink_suite {
 	bool takes_fractions;          /* of seconds, where it takes a time */
 	struct csink_run_directory directory;
 	char report[CSINK_RUN_DIRECTORY_PATH + 8];  /* the harness's, in that directory; "" there is none */
-	char module[CSINK_RUN_DIRECTORY_PATH + 16]; /* of harnesses of node: what it loads (tasks.h); "" none */
+	char module[CSINK_RUN_DIRECTORY_PATH + 16]; /* of harnesses of node and Python: what these load; "" none */
 	struct csink_suite_case *cases;
 	uint32_t nr, cap;
 	struct csink_table known;              /* the cases by name: index + 1; empty once all are listed */
@@ -175,7 +197,46 @@ int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c);
 /** What the harness has written about the latest run, malloc'ed, up to a NUL; NULL: nothing. */
 char *csink_suite_take_report(struct csink_suite *suite);
 
+/* How long a run may take that finds iterations, in seconds. */
+double csink_suite_trial_limit(const struct csink_suite *suite);
+
+/* Of what a process takes in all, its work is at least one such part. */
+#define CSINK_SUITE_PART_OF_START 4
+
+#define CSINK_SUITE_UNEQUAL_WORK                                                                                       \
+	"the two sides do not do the same work: %.0f iterations on the old side, %.0f on the new one"
+
+/* ---- suite_shared.c ---- */
+
+/**
+ * Where the harness can run several cases in one process, and starting one costs more than a case (or --process=suite):
+ * find how many iterations each makes, and have it done so. Cases that work elsewhere than below their function, too,
+ * keep a process of their own. Returns 0, also where cases fail; -EINTR, -ENOMEM, or -EINVAL (error): --process=suite,
+ * and the harness cannot.
+ */
+int csink_suite_share(struct csink_suite *suite);
+
+/** A pair of runs of the cases that are shared and pending, both or none; a case that fails is left out, and the pair
+ * is made again. is_late: as of other pairs. Returns 0, -EINTR or -ENOMEM. */
+int csink_suite_share_pair(struct csink_suite *suite, uint32_t number, bool *is_late);
+
+void csink_suite_share_free(struct csink_suite *suite);
+
 /* ---- suite_rounds.c ---- */
+
+/** Begin fresh data of a case. */
+void csink_suite_begin_data(struct csink_suite_case *c, const struct csink_suite_job *jobs);
+
+/** Before the first run of these jobs: find the CPUs and the pages of their programs. Returns 0 or -errno. */
+int csink_suite_begin_jobs(struct csink_suite *suite, const struct csink_suite_job *jobs, struct csink_gate_plan *plan,
+			   struct csink_gate_pin *pin);
+
+/**
+ * Make a run with a profile. @seconds  that such a run takes.
+ * Returns 0, -EINTR, -ENOMEM, -ETIME (it was killed at the end of --max-time), or another -errno (series->error).
+ */
+int csink_suite_turn(struct csink_suite *suite, const struct csink_suite_job *job, const struct csink_gate_plan *plan,
+		     struct csink_gate_data *data, int side, uint32_t number, double seconds);
 
 /** Find the work of each case, screen, confirm, judge: each case has a state then. No run is begun that would likely
  * end after --max-time. Returns 0, -EINTR or -ENOMEM. */

@@ -235,23 +235,37 @@ int csink_suite_list(struct csink_suite *suite)
 			       nr_listed, suite->chosen);
 }
 
-int csink_suite_command(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n,
-			struct csink_suite_job *job)
+/* A copy; NULL stays NULL. */
+static char *copy(const char *text, struct csink_suite_job *job)
 {
-	const struct csink_suite_job *given = &c->given[side];
-	const char *dir = given->dir ? given->dir : suite->dirs[side];
+	char *made = text ? strdup(text) : NULL;
 
+	job->argv.lacked_memory |= text && !made;
+	return made;
+}
+
+void csink_suite_begin_job(struct csink_suite *suite, int side, const struct csink_suite_job *given,
+			   struct csink_suite_job *job)
+{
 	csink_suite_job_free(job);
 	csink_suite_put_all(&job->argv, given->argv.nr ? given->argv.all : suite->argv[side]);
 	csink_suite_put_all(&job->env, given->env.all);
-	job->dir = dir ? strdup(dir) : NULL;
-	job->prepare = given->prepare ? strdup(given->prepare) : NULL;
+	job->dir = copy(given->dir ? given->dir : suite->dirs[side], job);
+	job->prepare = copy(given->prepare, job);
+}
+
+int csink_suite_check_job(const struct csink_suite_job *job)
+{
+	return job->argv.lacked_memory || job->env.lacked_memory ? -ENOMEM : 0;
+}
+
+int csink_suite_command(struct csink_suite *suite, struct csink_suite_case *c, int side, uint64_t n,
+			struct csink_suite_job *job)
+{
+	csink_suite_begin_job(suite, side, &c->given[side], job);
 	if (suite->harness->choose)
 		suite->harness->choose(suite, c, side, n, job);
-	return job->argv.lacked_memory || job->env.lacked_memory || (dir && !job->dir) ||
-			       (given->prepare && !job->prepare)
-		       ? -ENOMEM
-		       : 0;
+	return csink_suite_check_job(job);
 }
 
 void csink_suite_case_fail(struct csink_suite_case *c, const char *fmt, ...)
@@ -272,12 +286,32 @@ void csink_suite_make_directory(struct csink_suite *suite)
 		snprintf(suite->report, sizeof(suite->report), "%s/report", suite->directory.path);
 }
 
+int csink_suite_write_module(struct csink_suite *suite, const char *name, const char *text)
+{
+	FILE *file;
+	int err;
+
+	if (*suite->module)
+		return 0;
+	if (!*suite->report)
+		return CSINK_SUITE_WHY(suite, -ENOENT, "no directory could be made for what the harness is to load");
+	snprintf(suite->module, sizeof(suite->module), "%s/%s", suite->directory.path, name);
+	file = fopen(suite->module, "we");
+	if (!file)
+		return CSINK_SUITE_WHY(suite, -errno, "%s: %s", suite->module, strerror(errno));
+	err = fputs(text, file) < 0 ? -EIO : 0;
+	if (fclose(file))
+		err = -errno;
+	return err ? CSINK_SUITE_WHY(suite, err, "%s: %s", suite->module, strerror(-err)) : 0;
+}
+
 void csink_suite_free(struct csink_suite *suite)
 {
 	for (uint32_t i = 0; i < suite->nr; i++)
 		free_case(&suite->cases[i]);
 	free(suite->cases);
 	csink_table_free(&suite->known);
+	csink_suite_share_free(suite);
 	if (*suite->report)
 		csink_run_directory_remove(&suite->directory);
 	memset(suite, 0, sizeof(*suite));

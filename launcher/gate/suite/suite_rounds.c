@@ -61,74 +61,89 @@ static char *find_program(const struct csink_suite_job *job)
 	return strdup(program.path);
 }
 
-/* Fresh data. The programs of both sides are one module. */
-static int begin_data(struct csink_suite_case *c)
+/* The programs of both sides are one module. */
+void csink_suite_begin_data(struct csink_suite_case *c, const struct csink_suite_job *jobs)
 {
 	csink_gate_data_free(&c->data);
 	c->data.paired = true;
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
-		CSINK_AUTO_FREE char *path = find_program(&c->jobs[side]);
+		CSINK_AUTO_FREE char *path = find_program(&jobs[side]);
 
 		if (path)
 			c->data.functions.programs[side] = strdup(csink_base_name(path));
 	}
-	return 0;
+}
+
+int csink_suite_begin_jobs(struct csink_suite *suite, const struct csink_suite_job *jobs, struct csink_gate_plan *plan,
+			   struct csink_gate_pin *pin)
+{
+	struct csink_gate_series *series = suite->series;
+	int err;
+
+	*plan = *series->plan;
+	plan->keep = false;
+	*pin = (struct csink_gate_pin){.how = plan->pin, .cpu = plan->cpu};
+	err = csink_gate_pin_init(pin, true, suite->error, sizeof(suite->error));
+	for (int side = 0; side < CSINK_GATE_NR_SIDES && !err; side++) {
+		CSINK_AUTO_FREE char *path = find_program(&jobs[side]);
+
+		plan->argv[side] = jobs[side].argv.all;
+		if (plan->move && path)
+			err = csink_gate_placement_add_program(&series->placement, side, path);
+	}
+	return err;
 }
 
 static int begin_case(struct csink_suite *suite, struct csink_suite_case *c)
 {
-	struct csink_gate_series *series = suite->series;
-	const struct csink_gate_plan *plan = series->plan;
-	int err = 0;
+	int err = csink_suite_begin_jobs(suite, c->jobs, &c->plan, &c->pin);
 
-	c->plan = *plan;
-	c->plan.keep = false;
 	if (suite->harness->holds) {
 		c->scope = (struct csink_gate_scope){suite->harness->holds, c, &c->data};
 		c->plan.scopes = &c->scope;
 		c->plan.nr_scopes = 1;
 	}
-	c->pin = (struct csink_gate_pin){.how = plan->pin, .cpu = plan->cpu};
-	err = csink_gate_pin_init(&c->pin, true, suite->error, sizeof(suite->error));
-	for (int side = 0; side < CSINK_GATE_NR_SIDES && !err; side++) {
-		CSINK_AUTO_FREE char *path = find_program(&c->jobs[side]);
+	csink_suite_begin_data(c, c->jobs);
+	return err;
+}
 
-		c->plan.argv[side] = c->jobs[side].argv.all;
-		if (plan->move && path)
-			err = csink_gate_placement_add_program(&series->placement, side, path);
-	}
-	return err ? err : begin_data(c);
+int csink_suite_turn(struct csink_suite *suite, const struct csink_suite_job *job, const struct csink_gate_plan *plan,
+		     struct csink_gate_data *data, int side, uint32_t number, double seconds)
+{
+	struct csink_gate_series *series = suite->series;
+	const struct csink_gate_plan *own = series->plan;
+	struct csink_gate_data *own_data = series->data;
+	double limit = RUN_LIMIT + RUN_LIMIT_TIMES * seconds, start = elapsed(suite);
+	double last = fmax(csink_suite_left(suite), seconds) + END_LIMIT;
+	int entered = csink_suite_enter(job), err;
+
+	if (entered < 0)
+		return csink_why(entered, series->error, sizeof(series->error), "%s: %s", job->dir, strerror(-entered));
+	series->plan = plan;
+	series->data = data;
+	*series->error = '\0';
+	series->runner->output = suite->harness->prints_number && *suite->report ? suite->report : NULL;
+	csink_suite_watch(suite, fmin(limit, last));
+	err = csink_gate_turn(series, (enum csink_gate_side)side, (int32_t)number);
+	csink_suite_watch(suite, 0);
+	series->plan = own;
+	series->data = own_data;
+	csink_suite_leave(job, entered);
+	if (err && err != -EINTR && err != -ENOMEM && last < limit && elapsed(suite) - start >= last)
+		return -ETIME;
+	return err;
 }
 
 /* Returns 0, also where the case fails; -EINTR or -ENOMEM; -ETIME if the run was killed at the end of --max-time. */
 static int make_run(struct csink_suite *suite, struct csink_suite_case *c, int side, uint32_t number)
 {
 	struct csink_gate_series *series = suite->series;
-	const struct csink_gate_plan *plan = series->plan;
-	struct csink_gate_data *data = series->data;
-	double limit = RUN_LIMIT + RUN_LIMIT_TIMES * c->seconds, start = elapsed(suite);
-	double last = fmax(csink_suite_left(suite), c->seconds) + END_LIMIT;
-	int entered = csink_suite_enter(&c->jobs[side]), err;
+	int err;
 
-	if (entered < 0) {
-		csink_suite_case_fail(c, "%s: %s", c->jobs[side].dir, strerror(-entered));
-		return 0;
-	}
-	c->plan.prepare = c->jobs[side].prepare ?: plan->prepare;
-	series->plan = &c->plan;
-	series->data = &c->data;
-	*series->error = '\0';
-	series->runner->output = suite->harness->prints_number && *suite->report ? suite->report : NULL;
-	csink_suite_watch(suite, fmin(limit, last));
-	err = csink_gate_turn(series, (enum csink_gate_side)side, (int32_t)number);
-	csink_suite_watch(suite, 0);
-	series->plan = plan;
-	series->data = data;
-	csink_suite_leave(&c->jobs[side], entered);
-	if (err == -EINTR || err == -ENOMEM)
+	c->plan.prepare = c->jobs[side].prepare ?: series->plan->prepare;
+	err = csink_suite_turn(suite, &c->jobs[side], &c->plan, &c->data, side, number, c->seconds);
+	if (err == -EINTR || err == -ENOMEM || err == -ETIME)
 		return err;
-	if (err && last < limit && elapsed(suite) - start >= last)
-		return -ETIME;
 	if (err)
 		csink_suite_case_fail(c, "%s", *series->error ? series->error : strerror(-err));
 	else
@@ -186,7 +201,8 @@ static uint32_t count_pending(const struct csink_suite *suite)
  * @nr_late  cases without a pair for lack of time. */
 static int make_round(struct csink_suite *suite, uint32_t *order, uint32_t round, int stage, uint32_t *nr_late)
 {
-	bool is_late;
+	bool is_late = false, shared_late = false;
+	uint32_t shared_made = 0;
 	int err = 0;
 
 	*nr_late = 0;
@@ -196,7 +212,12 @@ static int make_round(struct csink_suite *suite, uint32_t *order, uint32_t round
 
 		if (c->state != CSINK_SUITE_PENDING)
 			continue;
-		err = make_pair(suite, c, round, &is_late);
+		if (!c->is_shared)
+			err = make_pair(suite, c, round, &is_late);
+		else if (!shared_made++)
+			err = csink_suite_share_pair(suite, round, &shared_late);
+		if (c->is_shared)
+			is_late = shared_late;
 		*nr_late += is_late;
 		c->pairs[stage] += c->state == CSINK_SUITE_PENDING && !is_late;
 	}
@@ -264,8 +285,10 @@ static int screen(struct csink_suite *suite)
 	err = err ? err : csink_suite_screen_pending(suite, CSINK_SUITE_SCREEN_P);
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		/* What is confirmed was not chosen for the runs that judge it. */
-		if (suite->cases[i].state == CSINK_SUITE_PENDING)
-			err = begin_data(&suite->cases[i]);
+		struct csink_suite_case *c = &suite->cases[i];
+
+		if (c->state == CSINK_SUITE_PENDING)
+			csink_suite_begin_data(c, c->is_shared ? suite->shared.jobs : c->jobs);
 	}
 	return err;
 }
@@ -278,6 +301,7 @@ static int confirm(struct csink_suite *suite)
 	int err = 0;
 
 	csink_suite_ask_pending(suite);
+	suite->shared.plan.keep = suite->series->plan->keep;
 	for (uint32_t i = 0; i < suite->nr; i++)
 		suite->cases[i].plan.keep = suite->series->plan->keep;
 	while (!err && count_pending(suite)) {
@@ -299,11 +323,13 @@ static int confirm(struct csink_suite *suite)
 static int find_all_work(struct csink_suite *suite)
 {
 	double most = elapsed(suite) + TRY_PART * csink_suite_left(suite);
-	int err = 0;
+	int err = csink_suite_share(suite);
 
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		struct csink_suite_case *c = &suite->cases[i];
 
+		if (c->is_shared || c->state != CSINK_SUITE_PENDING)
+			continue;
 		show(suite, "trying case", i + 1, suite->nr);
 		if (i && elapsed(suite) > most)
 			csink_suite_case_fail(c, CSINK_SUITE_NO_TIME_TO_TRY);

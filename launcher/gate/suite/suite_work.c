@@ -18,8 +18,7 @@
 #define MAX_STEPS 14
 #define MAX_N 1e9
 #define MAX_REPORT (64 << 20)
-#define PART_OF_START 4 /* of what a process takes in all, its work is at least one such part */
-#define LEAST_LIMIT 5   /* seconds that a first run has */
+#define LEAST_LIMIT 5 /* seconds that a first run has */
 
 char *csink_suite_take_report(struct csink_suite *suite)
 {
@@ -39,7 +38,7 @@ char *csink_suite_take_report(struct csink_suite *suite)
 	return strdup("");
 }
 
-static double limit_of(const struct csink_suite *suite)
+double csink_suite_trial_limit(const struct csink_suite *suite)
 {
 	return fmax(LEAST_LIMIT, (double)suite->max_time_ns / 1e9 / 10);
 }
@@ -55,7 +54,7 @@ static int prepare(struct csink_suite *suite, struct csink_suite_case *c, int si
 	if (!c->jobs[side].prepare)
 		return 0;
 	csink_suite_put_shell(&job.argv, c->jobs[side].prepare);
-	err = csink_suite_ask(suite, &job, limit_of(suite), &answer);
+	err = csink_suite_ask(suite, &job, csink_suite_trial_limit(suite), &answer);
 	if (!err && csink_suite_answer_error(&answer, why, sizeof(why)))
 		csink_suite_case_fail(c, "%s: what is run before it: %s", csink_suite_sides[side], why);
 	csink_suite_answer_free(&answer);
@@ -86,7 +85,7 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 	err = err ? err : prepare(suite, c, side);
 	if (!err && c->state == CSINK_SUITE_FAILED)
 		return 0;
-	err = err ? err : csink_suite_ask(suite, &c->jobs[side], limit_of(suite), &answer);
+	err = err ? err : csink_suite_ask(suite, &c->jobs[side], csink_suite_trial_limit(suite), &answer);
 	if (err == -EINTR || err == -ENOMEM)
 		return err;
 	if (err) {
@@ -126,13 +125,14 @@ static double next_trial(double n, double first, double work, double enough, dou
 static int find_number_reported(struct csink_suite *suite, struct csink_suite_case *c, struct trial *trial)
 {
 	/* A process that takes long to start does more. */
-	double target = fmax(suite->run_seconds, trial->cpu / PART_OF_START), n = 1;
+	double target = fmax(suite->run_seconds, trial->cpu / CSINK_SUITE_PART_OF_START), n = 1, own = trial->made;
 	int err = 0;
 
 	for (int step = 0; step < MAX_STEPS && trial->work < target / 3 && n < MAX_N; step++) {
 		n = floor(n * fmax(2, fmin(trial->work > 0 ? target / trial->work : 100, 100)));
 		err = try_side(suite, c, CSINK_GATE_OLD, (uint64_t)n, trial);
-		if (err || c->state == CSINK_SUITE_FAILED)
+		/* As many as before, though more were asked for: the case itself has a number. */
+		if (err || c->state == CSINK_SUITE_FAILED || trial->made <= own)
 			return err;
 	}
 	if (trial->work > 0)
@@ -141,10 +141,9 @@ static int find_number_reported(struct csink_suite *suite, struct csink_suite_ca
 }
 
 /* The number for the old side. c->n is 1. */
-static int find_number(struct csink_suite *suite, struct csink_suite_case *c, double first)
+static int find_number(struct csink_suite *suite, struct csink_suite_case *c, struct trial trial)
 {
-	double target = suite->run_seconds, n = 1, work = 0;
-	struct trial trial;
+	double target = suite->run_seconds, n = 1, work = 0, first = trial.cpu, own = trial.made;
 	/* Of a process that takes long to start, the start differs by much. */
 	double enough = fmax(target / 3, first / 5),
 	       least = suite->harness->cheapest ? suite->harness->cheapest(suite) : 0;
@@ -156,7 +155,7 @@ static int find_number(struct csink_suite *suite, struct csink_suite_case *c, do
 		if (err || c->state == CSINK_SUITE_FAILED)
 			return err;
 		/* The case itself has a number. */
-		if (trial.made < n)
+		if (trial.made < n || trial.made <= own)
 			return 0;
 		work = trial.cpu - first;
 		if (least && work > 0 && n > 100 && work / n < least)
@@ -183,7 +182,7 @@ int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
 	c->screen_p = c->p = NAN;
 	err = try_side(suite, c, CSINK_GATE_OLD, c->n, &trial);
 	if (!err && c->state != CSINK_SUITE_FAILED && !is_one && !harness->by_time)
-		err = isnan(trial.work) ? find_number(suite, c, trial.cpu) : find_number_reported(suite, c, &trial);
+		err = isnan(trial.work) ? find_number(suite, c, trial) : find_number_reported(suite, c, &trial);
 	c->seconds = 0;
 	if (!err && c->state != CSINK_SUITE_FAILED)
 		err = try_side(suite, c, CSINK_GATE_OLD, c->n, &old);
@@ -192,10 +191,7 @@ int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
 	if (err || c->state == CSINK_SUITE_FAILED)
 		return err;
 	if (!c->is_by_time && !harness->varies && trial.made != old.made)
-		csink_suite_case_fail(
-			c,
-			"the two sides do not do the same work: %.0f iterations on the old side, %.0f on the new one",
-			old.made, trial.made);
+		csink_suite_case_fail(c, CSINK_SUITE_UNEQUAL_WORK, old.made, trial.made);
 	if (c->is_by_time)
 		csink_gate_note(
 			suite->series,

@@ -12,7 +12,7 @@
 
 #define ITERATIONS "countersinkIterations" /* tasks.mjs */
 
-extern const char csink_tasks_module[]; /* tasks_module.S */
+extern const char csink_tasks_module[]; /* modules.S */
 
 /* Of a case. */
 struct own {
@@ -22,21 +22,7 @@ struct own {
 
 int csink_tasks_begin(struct csink_suite *suite)
 {
-	FILE *file;
-	int err;
-
-	if (*suite->module)
-		return 0;
-	if (!*suite->report)
-		return CSINK_SUITE_WHY(suite, -ENOENT, "no directory could be made for what node is to load");
-	snprintf(suite->module, sizeof(suite->module), "%s/tasks.mjs", suite->directory.path);
-	file = fopen(suite->module, "we");
-	if (!file)
-		return CSINK_SUITE_WHY(suite, -errno, "%s: %s", suite->module, strerror(errno));
-	err = fputs(csink_tasks_module, file) < 0 ? -EIO : 0;
-	if (fclose(file))
-		err = -errno;
-	return err ? CSINK_SUITE_WHY(suite, err, "%s: %s", suite->module, strerror(-err)) : 0;
+	return csink_suite_write_module(suite, "tasks.mjs", csink_tasks_module);
 }
 
 void csink_tasks_choose(struct csink_suite *suite, const char *name, uint64_t n, bool reports,

@@ -1,0 +1,544 @@
+/*
+ * One process for all cases of a side, where starting one costs more than a case: an interpreter that first loads a
+ * test framework. The harness has each case make an exact number of iterations below a function of its own (choose_all
+ * of harness.h), and a run's samples are divided among the cases by these functions. A pair of runs of all cases is a
+ * pair of each, judged as other pairs are.
+ *
+ * The order of the cases is drawn anew for each pair, and is the same on both sides.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "include/internal/clock.h"
+#include "launcher/base/json_read.h"
+#include "launcher/gate/suite/harness.h"
+
+#define FRAME "countersink_case_%u" /* as the harnesses' modules have it, with the case's index */
+#define MAX_STEPS 8
+#define MAX_GROWTH 100 /* of iterations, from one trial to the next */
+#define MAX_N 1e9
+#define LEAST_BELOW 0.7 /* of the CPU time that a case reports: what its function has of it at least */
+
+/* ---- the cases that a process runs ---- */
+
+/* In random order. Returns their number, or -ENOMEM. */
+static int64_t gather(struct csink_suite *suite, struct csink_suite_case ***out)
+{
+	struct csink_suite_case **all = calloc(suite->nr + 1, sizeof(struct csink_suite_case *));
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; all && i < suite->nr; i++) {
+		struct csink_suite_case *c = &suite->cases[i];
+		uint32_t other;
+
+		if (!c->is_shared || c->state != CSINK_SUITE_PENDING)
+			continue;
+		other = csink_random_below(&suite->series->random, nr + 1);
+		all[nr++] = all[other];
+		all[other] = c;
+	}
+	*out = all;
+	return all ? (int64_t)nr : -ENOMEM;
+}
+
+static int choose(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr)
+{
+	static const struct csink_suite_job none;
+	struct csink_suite_job *job = &suite->shared.jobs[side];
+	int err;
+
+	if (*suite->report)
+		unlink(suite->report);
+	csink_suite_begin_job(suite, side, &none, job);
+	err = suite->harness->choose_all(suite, side, cases, nr, job);
+	return err ? err : csink_suite_check_job(job);
+}
+
+/* Give up those that a process has not run. */
+static void fail_all(struct csink_suite_case *const *cases, uint32_t nr, const char *why)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (cases[i]->state == CSINK_SUITE_PENDING && !cases[i]->made)
+			csink_suite_case_fail(cases[i], "%s", why);
+	}
+}
+
+/* ---- what it reports ---- */
+
+static struct csink_suite_case *case_of(struct csink_suite *suite, const struct csink_json_value *line)
+{
+	double index = csink_json_get_number(line, "case");
+	struct csink_suite_case *c = index >= 0 && index < suite->nr ? &suite->cases[(uint32_t)index] : NULL;
+
+	return c && c->is_shared && c->state == CSINK_SUITE_PENDING ? c : NULL;
+}
+
+double csink_suite_read_report(const char *report, double *seconds, char *why, size_t size)
+{
+	double made = 0;
+	const char *line;
+	size_t len;
+
+	*seconds = 0;
+	while (report && made >= 0 && (line = csink_suite_line(&report, &len))) {
+		struct csink_json_value *json = csink_json_read(line, len);
+		const char *error = csink_json_get_text(json, "error");
+
+		if (error) {
+			made = csink_why(-1, why, size, "the benchmark fails: %.600s", error);
+		} else if (csink_json_get_number(json, "iterations") > 0) {
+			made += csink_json_get_number(json, "iterations");
+			*seconds += fmax(0, csink_json_get_number(json, "seconds"));
+		}
+		csink_json_free(json);
+	}
+	return made;
+}
+
+/* Take a report. Returns the case that has begun and not ended; NULL: none. */
+static struct csink_suite_case *take_report(struct csink_suite *suite, int side, struct csink_suite_case *const *cases,
+					    uint32_t nr)
+{
+	CSINK_AUTO_FREE char *report = csink_suite_take_report(suite);
+	struct csink_suite_case *begun = NULL;
+	const char *at = report, *line;
+	size_t len;
+
+	for (uint32_t i = 0; i < nr; i++)
+		cases[i]->made = 0;
+	while (at && (line = csink_suite_line(&at, &len))) {
+		struct csink_json_value *json = csink_json_read(line, len);
+		struct csink_suite_case *c = case_of(suite, json);
+		const char *error = csink_json_get_text(json, "error");
+
+		if (c && error) {
+			csink_suite_case_fail(c, "%s: the benchmark fails: %.600s", csink_suite_sides[side], error);
+		} else if (c && csink_json_get_number(json, "iterations") > 0) {
+			c->made = csink_json_get_number(json, "iterations");
+			c->work = csink_json_get_number(json, "seconds");
+		}
+		begun = csink_json_get(json, "begins") ? c : begun == c || !c ? NULL : begun;
+		csink_json_free(json);
+	}
+	return begun;
+}
+
+/* A process has failed: see which case it was. Returns whether the others are worth another try. */
+static bool blame(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
+		  const char *why)
+{
+	struct csink_suite_case *begun = take_report(suite, side, cases, nr);
+	uint32_t nr_failed = 0;
+
+	if (begun && begun->state == CSINK_SUITE_PENDING && !begun->made)
+		csink_suite_case_fail(begun, "%s: %s", csink_suite_sides[side], why);
+	for (uint32_t i = 0; i < nr; i++)
+		nr_failed += cases[i]->state == CSINK_SUITE_FAILED;
+	return nr_failed;
+}
+
+/* ---- how many iterations ---- */
+
+/* Run a side once without a profile. cpu: of the process. Returns 0, also where cases fail, and *again is whether the
+ * others have to be tried again; -EINTR or -ENOMEM. */
+static int try_once(struct csink_suite *suite, int side, double *cpu, bool *again)
+{
+	struct csink_suite_case **cases;
+	int64_t nr = gather(suite, &cases);
+	struct csink_suite_answer answer = {0};
+	char why[1024] = "";
+	int err = nr < 0 ? -ENOMEM : nr ? choose(suite, side, cases, (uint32_t)nr) : 0;
+
+	*again = false;
+	if (!err && nr && csink_suite_left(suite) <= suite->shared.seconds) {
+		for (uint32_t i = 0; i < nr; i++)
+			csink_suite_case_fail(cases[i], CSINK_SUITE_NO_TIME_TO_TRY);
+		nr = 0;
+	}
+	if (!err && nr)
+		err = csink_suite_ask(suite, &suite->shared.jobs[side],
+				      csink_suite_trial_limit(suite) * (1 + (double)nr / 8), &answer);
+	if (!err && nr) {
+		*cpu = answer.cpu_seconds;
+		suite->shared.seconds = fmax(suite->shared.seconds, answer.seconds);
+		if (csink_suite_answer_error(&answer, why, sizeof(why)))
+			*again = blame(suite, side, cases, (uint32_t)nr, why);
+		else
+			take_report(suite, side, cases, (uint32_t)nr);
+		if (answer.timed_out && answer.is_late)
+			fail_all(cases, (uint32_t)nr, CSINK_SUITE_NO_TIME_TO_TRY);
+		else if (!*again && *why)
+			fail_all(cases, (uint32_t)nr, why);
+		else if (!*again)
+			fail_all(cases, (uint32_t)nr, "ran no case of that name, and ended with status 0");
+		csink_suite_answer_free(&answer);
+	}
+	if (err && err != -EINTR && err != -ENOMEM) {
+		snprintf(why, sizeof(why), "%s cannot be run: %.900s", csink_suite_sides[side],
+			 *suite->error ? suite->error : strerror(-err));
+		for (uint32_t i = 0; i < nr; i++)
+			csink_suite_case_fail(cases[i], "%s", why);
+		err = 0;
+	}
+	free(cases);
+	return err;
+}
+
+/* The same until every case that is left has run: each time there are fewer. */
+static int try_side(struct csink_suite *suite, int side, double *cpu)
+{
+	bool again;
+	int err;
+
+	do {
+		err = try_once(suite, side, cpu, &again);
+	} while (!err && again);
+	return err;
+}
+
+#define EACH_SHARED(suite, c)                                                                                          \
+	for (struct csink_suite_case *c = (suite)->cases; c < (suite)->cases + (suite)->nr; c++)                       \
+		if (c->is_shared && c->state == CSINK_SUITE_PENDING)
+
+static double sum_work(const struct csink_suite *suite)
+{
+	double sum = 0;
+
+	EACH_SHARED(suite, c)
+	sum += c->work;
+	return sum;
+}
+
+static uint32_t count(const struct csink_suite *suite)
+{
+	uint32_t nr = 0;
+
+	EACH_SHARED(suite, c)
+	nr++;
+	return nr;
+}
+
+/* Cases go back to a process each, and those that failed are tried there. */
+static void give_back(struct csink_suite *suite)
+{
+	for (uint32_t i = 0; i < suite->nr; i++) {
+		struct csink_suite_case *c = &suite->cases[i];
+
+		if (c->is_shared && c->state == CSINK_SUITE_FAILED) {
+			c->state = CSINK_SUITE_PENDING;
+			free(c->error);
+			c->error = NULL;
+		}
+		c->is_shared = false;
+	}
+	suite->shared.seconds = 0;
+}
+
+/* The number for each case, on the old side. A trial with one iteration each was made. */
+static int find_numbers(struct csink_suite *suite)
+{
+	double target = fmax(suite->run_seconds,
+			     suite->shared.start_seconds / CSINK_SUITE_PART_OF_START / fmax(1, count(suite)));
+	bool is_open = true;
+	double cpu;
+	int err = 0;
+
+	for (int step = 0; step < MAX_STEPS && is_open && !err; step++) {
+		CSINK_AUTO_FREE double *before = calloc(suite->nr + 1, sizeof(*before));
+
+		is_open = false;
+		if (!before)
+			return -ENOMEM;
+		EACH_SHARED(suite, c)
+		{
+			before[c - suite->cases] = c->made;
+			if (c->work >= target / 3 || (double)c->n >= MAX_N)
+				continue;
+			c->n = (uint64_t)fmin(
+				MAX_N,
+				(double)c->n * fmax(2, fmin(c->work > 0 ? target / c->work : MAX_GROWTH, MAX_GROWTH)));
+			is_open = true;
+		}
+		err = is_open ? try_side(suite, CSINK_GATE_OLD, &cpu) : 0;
+		EACH_SHARED(suite, c)
+		{
+			/* More were asked for, and as many made: the case has a number of its own. */
+			if (is_open && c->n > 1 && c->made <= before[c - suite->cases] && c->work < target / 3) {
+				c->n = 1;
+				c->work = target;
+			}
+		}
+	}
+	EACH_SHARED(suite, c)
+	{
+		if (c->n > 1 && c->work > 0)
+			c->n = (uint64_t)fmax(1, fmin(MAX_N, (double)c->n * target / c->work));
+	}
+	return err;
+}
+
+/* Both sides do the same work. Returns 0, -EINTR or -ENOMEM. */
+static int compare_sides(struct csink_suite *suite)
+{
+	double cpu;
+	int err = try_side(suite, CSINK_GATE_OLD, &cpu);
+
+	EACH_SHARED(suite, c)
+	c->expected = c->made;
+	err = err ? err : try_side(suite, CSINK_GATE_NEW, &cpu);
+	EACH_SHARED(suite, c)
+	{
+		if (!err && c->made != c->expected)
+			csink_suite_case_fail(c, CSINK_SUITE_UNEQUAL_WORK, c->expected, c->made);
+	}
+	return err;
+}
+
+/* ---- runs with a profile ---- */
+
+static bool is_frame(void *c, int side, const char *function)
+{
+	(void)side;
+	return !strcmp(((struct csink_suite_case *)c)->frame, function);
+}
+
+/* Keep the cases that are pending, in their order. */
+static void drop_others(struct csink_suite_case **cases, uint32_t *nr)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < *nr; i++) {
+		if (cases[i]->state == CSINK_SUITE_PENDING)
+			cases[left++] = cases[i];
+	}
+	*nr = left;
+}
+
+/* Take what the process reports of a run that has ended well. */
+static void check_work(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr)
+{
+	take_report(suite, side, cases, nr);
+	fail_all(cases, nr, "a run reports no iterations");
+	for (uint32_t i = 0; i < nr; i++) {
+		if (cases[i]->state == CSINK_SUITE_PENDING && cases[i]->made != cases[i]->expected)
+			csink_suite_case_fail(cases[i], "a run made %.0f iterations instead of %.0f", cases[i]->made,
+					      cases[i]->expected);
+	}
+}
+
+/* A run of the cases, which takes from them those that fail. Returns 0, and *again is whether the run failed and is
+ * worth another try without these; -EINTR, -ENOMEM or -ETIME. */
+static int make_run(struct csink_suite *suite, int side, uint32_t number, struct csink_suite_case **cases, uint32_t *nr,
+		    bool *again)
+{
+	struct csink_suite_shared *shared = &suite->shared;
+	struct csink_gate_series *series = suite->series;
+	int err = choose(suite, side, cases, *nr);
+
+	shared->plan.argv[side] = shared->jobs[side].argv.all;
+	shared->plan.scopes = shared->scopes;
+	shared->plan.nr_scopes = *nr;
+	for (uint32_t i = 0; i < *nr; i++)
+		shared->scopes[i] = (struct csink_gate_scope){is_frame, cases[i], &cases[i]->data};
+	*series->error = '\0';
+	err = err ? err
+		  : csink_suite_turn(suite, &shared->jobs[side], &shared->plan, series->data, side, number,
+				     shared->seconds);
+	if (err == -EINTR || err == -ENOMEM || err == -ETIME)
+		return err;
+	if (err) {
+		const char *why = *series->error ? series->error : strerror(-err);
+
+		*again = blame(suite, side, cases, *nr, why);
+		if (!*again)
+			fail_all(cases, *nr, why);
+	} else {
+		check_work(suite, side, cases, *nr);
+	}
+	drop_others(cases, nr);
+	return 0;
+}
+
+/* Leave as many runs in the data of each case. */
+static void drop_runs(struct csink_suite_case *const *cases, uint32_t nr, uint32_t keep)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		while (cases[i]->data.nr_runs > keep)
+			csink_gate_run_drop(&cases[i]->data);
+	}
+}
+
+/* Both runs of a pair, again without the cases that fail, while there are any. Returns as make_run. */
+static int make_both(struct csink_suite *suite, uint32_t number, struct csink_suite_case **cases, uint32_t *nr)
+{
+	uint32_t keep = *nr ? cases[0]->data.nr_runs : 0;
+	bool again = true;
+	int err = 0;
+
+	while (again && *nr && !err) {
+		again = false;
+		for (int turn = 0; turn < CSINK_GATE_NR_SIDES && *nr && !again && !err; turn++)
+			err = make_run(suite, suite->shared.new_first ^ turn, number, cases, nr, &again);
+		if (err || again)
+			drop_runs(cases, *nr, keep);
+	}
+	return err;
+}
+
+int csink_suite_share_pair(struct csink_suite *suite, uint32_t number, bool *is_late)
+{
+	struct csink_suite_shared *shared = &suite->shared;
+	struct csink_gate_series *series = suite->series;
+	CSINK_AUTO_FREE struct csink_suite_case **cases = NULL;
+	double left = csink_suite_left(suite), seconds;
+	uint64_t start_ns = csink_monotonic_ns();
+	int64_t found = gather(suite, &cases);
+	uint32_t nr = (uint32_t)found;
+	int err;
+
+	*is_late = left < fmax(shared->pair_seconds, 2 * shared->seconds);
+	if (found < 0 || *is_late)
+		return found < 0 ? -ENOMEM : 0;
+	shared->new_first = number & 1 ? !shared->new_first : csink_random_below(&series->random, 2);
+	series->pin = shared->pin;
+	csink_gate_pin_draw(&series->pin, &series->random);
+	err = make_both(suite, number, cases, &nr);
+	shared->pin = series->pin;
+	seconds = (double)(csink_monotonic_ns() - start_ns) / 1e9;
+	shared->pair_seconds = seconds;
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		const struct csink_gate_data *data = &cases[i]->data;
+
+		cases[i]->pair_seconds = seconds / nr;
+		for (uint32_t k = 1; k <= CSINK_GATE_NR_SIDES; k++) {
+			if (!data->runs[data->nr_runs - k].weights.nr_samples && cases[i]->state == CSINK_SUITE_PENDING)
+				csink_suite_case_fail(cases[i],
+						      "no sample of a run is below its function: does it do anything?");
+		}
+	}
+	*is_late = err == -ETIME;
+	return *is_late ? 0 : err;
+}
+
+/* ---- whether to share ---- */
+
+/* Does the function of the case have all of its work? Too few samples do not say so. */
+static bool is_below(const struct csink_suite_case *c)
+{
+	const struct csink_gate_run *run = &c->data.runs[c->data.nr_runs - 1];
+	bool is_time = c->data.nr_metrics && !strcmp(c->data.metrics[0].name, "cpu");
+
+	if (!run->weights.nr_samples)
+		return false;
+	return !is_time || run->weights.nr_samples < 10 || run->weights.sum / 1e9 >= LEAST_BELOW * c->work;
+}
+
+/* Make a run with a profile that is not judged, and give the cases that work elsewhere, too (in threads, in other
+ * processes), or whose functions cannot be seen, a process of their own. */
+static int check_functions(struct csink_suite *suite)
+{
+	struct csink_suite_shared *shared = &suite->shared;
+	CSINK_AUTO_FREE struct csink_suite_case **cases = NULL;
+	int64_t found = gather(suite, &cases);
+	uint32_t nr = (uint32_t)found, nr_own = 0;
+	int err = found < 0 ? -ENOMEM : 0;
+
+	shared->new_first = false;
+	for (uint32_t i = 0; i < nr && !err; i++)
+		csink_suite_begin_data(cases[i], shared->jobs);
+	for (bool again = true; again && nr && !err;) {
+		again = false;
+		err = make_run(suite, CSINK_GATE_OLD, 0, cases, &nr, &again);
+	}
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		cases[i]->is_shared = is_below(cases[i]);
+		nr_own += !cases[i]->is_shared;
+		csink_suite_begin_data(cases[i], shared->jobs);
+	}
+	if (nr_own)
+		csink_gate_note(
+			suite->series,
+			"%u case%s elsewhere than below the function that the harness calls (in threads, in other "
+			"processes), or that function cannot be seen: %s a process of its own",
+			nr_own, nr_own > 1 ? "s work" : " works", nr_own > 1 ? "each has" : "it has");
+	if (err == -ETIME) {
+		for (uint32_t i = 0; i < nr; i++)
+			csink_suite_case_fail(cases[i], CSINK_SUITE_NO_TIME_TO_TRY);
+		err = 0;
+	}
+	return err;
+}
+
+static int share(struct csink_suite *suite)
+{
+	struct csink_suite_shared *shared = &suite->shared;
+	uint32_t nr;
+	int err = find_numbers(suite);
+
+	shared->seconds = 0;
+	err = err ? err : compare_sides(suite);
+	nr = count(suite);
+	shared->scopes = calloc((size_t)nr + 1, sizeof(*shared->scopes));
+	if (err || !nr || !shared->scopes)
+		return shared->scopes ? err : -ENOMEM;
+	err = csink_suite_begin_jobs(suite, shared->jobs, &shared->plan, &shared->pin);
+	err = err ? err : check_functions(suite);
+	shared->nr = count(suite);
+	EACH_SHARED(suite, c)
+	c->seconds = shared->seconds / shared->nr;
+	if (shared->nr)
+		csink_gate_note(
+			suite->series,
+			"one process runs %u cases, since to start one takes %.0f ms of CPU time: what is judged of a "
+			"case is the CPU time of the samples below its function (--process=case has one for each)",
+			shared->nr, shared->start_seconds * 1e3);
+	return err;
+}
+
+int csink_suite_share(struct csink_suite *suite)
+{
+	struct csink_suite_shared *shared = &suite->shared;
+	bool may = suite->harness->choose_all && suite->process != CSINK_SUITE_PROCESS_CASE;
+	double cpu = 0;
+	int err;
+
+	if (suite->process == CSINK_SUITE_PROCESS_SUITE && !may)
+		return CSINK_SUITE_WHY(suite, -EINVAL,
+				       "option --process: this harness takes a process for each case (--suite=%s)",
+				       suite->harness->name);
+	if (!may || (suite->process == CSINK_SUITE_PROCESS_AUTO && suite->nr < 2))
+		return 0;
+	for (uint32_t i = 0; i < suite->nr; i++) {
+		struct csink_suite_case *c = &suite->cases[i];
+
+		c->is_shared = true;
+		c->n = 1;
+		c->screen_p = c->p = NAN;
+		snprintf(c->frame, sizeof(c->frame), FRAME, i);
+	}
+	err = try_side(suite, CSINK_GATE_OLD, &cpu);
+	if (err)
+		return err;
+	shared->start_seconds = fmax(0, cpu - sum_work(suite));
+	if (suite->process == CSINK_SUITE_PROCESS_AUTO &&
+	    (!count(suite) || shared->start_seconds < fmax(suite->run_seconds, sum_work(suite) / count(suite)))) {
+		give_back(suite);
+		return 0;
+	}
+	return share(suite);
+}
+
+void csink_suite_share_free(struct csink_suite *suite)
+{
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+		csink_suite_job_free(&suite->shared.jobs[side]);
+	free(suite->shared.scopes);
+}

@@ -1,0 +1,146 @@
+#!/bin/bash
+# gate --suite of pytest-benchmark, with itself: one process for several cases, and a process for each.
+. "$(dirname "$0")/lib.sh"
+unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY PYTHONPATH
+for PYTHON in python3 /usr/bin/python3; do
+	"$PYTHON" -c 'import pytest_benchmark' 2>/dev/null && break
+	PYTHON=
+done
+test -n "$PYTHON" || skip_all "pytest-benchmark is not installed here"
+mkdir own old new
+export TMPDIR=$TMP/own XDG_RUNTIME_DIR=$TMP/own PYTHONDONTWRITEBYTECODE=1
+
+# gate ARGUMENT...: TAP in out.tap, messages in err; returns its status.
+gate() {
+	(cd new && "$COUNTERSINK" gate "$@" >"$TMP/out.tap" 2>"$TMP/err")
+}
+
+cat >old/work.py <<'PY'
+ROUNDS = 100
+
+
+def hash_of(n):
+    h = 1
+    for i in range(n):
+        h = (h * 31 + i) % 65521
+    return h
+
+
+def sum_of(n):
+    h = 0
+    for i in range(n):
+        h += i * i % 7
+    return h
+
+
+def both(n):
+    return hash_of(n) + sum_of(n)
+PY
+cat >old/test_first.py <<'PY'
+import os
+import threading
+
+import pytest
+
+import work
+
+CHOSEN = 'COUNTERSINK_CASES' in os.environ
+
+
+def test_hash(benchmark):
+    benchmark(lambda: work.hash_of(work.ROUNDS))
+
+
+@pytest.mark.parametrize('text', ['a b', 'c/d, "e"'])
+def test_sum(benchmark, text):
+    assert benchmark(work.sum_of, 100) > len(text)
+
+
+class TestOwn:
+    def test_pedantic(self, benchmark):
+        benchmark.pedantic(work.sum_of, args=(100,), rounds=300, iterations=2)
+
+
+def test_fails(benchmark):
+    benchmark(work.sum_of, 100)
+    assert not CHOSEN, 'it broke'
+
+
+def test_crashes(benchmark):
+    benchmark(lambda: CHOSEN and os.abort())
+
+
+def test_thread(benchmark):
+    def run():
+        thread = threading.Thread(target=work.sum_of, args=(50000,))
+        thread.start()
+        thread.join()
+    benchmark(run)
+
+
+def test_no_benchmark():
+    pass
+PY
+mkdir old/more
+cat >old/more/test_second.py <<'PY'
+import work
+
+
+def test_both(benchmark):
+    benchmark(lambda: work.both(work.ROUNDS))
+PY
+touch old/conftest.py # Makes pytest find work.py.
+cp -r old/. new
+sed -i '/def hash_of/,/return/s,range(n),range(n * 8 // 5),' new/work.py
+
+# ---- one process for all cases
+gate --suite --seed 3 --threshold 15% --min-share 15% --screen 0 --confirm 15 --run-time 20ms --max-time 300 --cases 'hash|sum|pedantic|both' --json "$TMP/out.json" --html "$TMP/out.html" \
+	--vs-dir ../old -- "$PYTHON" -m pytest
+is $? 3 "a slower function: status 3" || diag "$(cat out.tap err)"
+like "$(sed -n 2p out.tap)" '^# 2 of 5 cases slower: .*hash_of \+[0-9.]+ %' "the first line names the slower cases and the function" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^# note: one process runs 5 cases, since to start one takes [0-9]+ ms of CPU time: what is judged of a case is the CPU time of the samples below its function \(--process=case has one for each\)$' \
+	"the output reports that one process runs several cases, and why"
+"$PYTHON" - out.json >summary <<'PY'
+import json, sys
+
+for case in json.load(open(sys.argv[1]))["cases"]:
+    functions = {row["function"]: row["verdict"] for row in case["rows"] if "function" in row}
+    print(case["case"], case["process"], "regressed" if case["verdict"] == "regressed" else "no",
+          *sorted(f"{name}:{functions[name] == 'regressed'}" for name in {"hash_of", "sum_of"} & functions.keys()))
+PY
+like "$(cat summary)" '^more/test_second\.py::test_both suite regressed hash_of:True sum_of:False$' \
+	"a case of another directory: of the two functions that it calls, the one that is slower is named" || diag "$(cat out.tap err)"
+like "$(cat summary)" '^test_first\.py::test_hash suite regressed hash_of:' "a slower case has its own function, and not another case's"
+like "$(cat summary)" '^test_first\.py::test_sum\[a b\] suite no sum_of:False$' "a case with a parameter is unchanged, and has its function"
+like "$(cat summary)" '^test_first\.py::test_sum\[c/d, "e"\] suite no sum_of:False$' "so is one with slashes, blanks and quotes in its parameter"
+like "$(cat summary)" '^test_first\.py::TestOwn::test_pedantic suite no sum_of:False$' "a case with numbers of its own is judged by them"
+like "$(cat out.html)" 'hash_of' "the page has the functions of the process"
+is "$(cd new && find . -name '*cache*' -o -name '.bench*' | sort)" "" "nothing is left where the benchmarks are"
+
+# ---- cases that fail, and one whose work is elsewhere
+gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 20ms --max-time 200 --cases 'fails|crashes|thread|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
+is $? 1 "cases in error: status 1" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_fails: error: the old side: the benchmark fails: AssertionError: it broke' "a case that fails is an error of its own"
+like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_crashes: error: the old side: signal 6 \(Aborted\)' "so is one that ends the process"
+like "$(cat out.tap)" '^# note: 1 case works elsewhere than below the function .*: it has a process of its own$' "a case that works in a thread is named in a note"
+is "$("$PYTHON" -c 'import json
+for case in json.load(open("out.json"))["cases"]:
+	print(case["case"], case["process"], case["confirmed_pairs"] > 0) if case["verdict"] != "error" else None')" \
+	"$(printf '%s\n' 'test_first.py::test_sum[a b] suite True' 'test_first.py::test_thread case True')" \
+	"it has a process of its own, and the case that is left is judged"
+is "$(ls own)" "" "no directory is left"
+
+# ---- a process for each case
+gate --suite --process=case --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 20ms --max-time 200 --cases 'test_hash|pedantic|fails' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
+unlike "$(cat out.tap)" '^# note: one process' "--process=case: there is no process for several cases"
+like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_fails: error: the old side: status 1' "--process=case: a case that fails is an error"
+is "$("$PYTHON" -c 'import json; print(sorted({(case["process"], any(row.get("metric") == "wall" for row in case["rows"]), case["iterations"] > 1)
+	for case in json.load(open("out.json"))["cases"] if case["verdict"] != "error"}))')" "[('case', True, False), ('case', True, True)]" \
+	"--process=case: figures are of a whole process, and a case with numbers of its own keeps them"
+gate --suite=lines --list 'echo a' --process=suite --self-check -- true
+like "$?:$(cat err)" '^1:countersink: option --process: this harness takes a process for each case \(--suite=lines\)$' \
+	"--process=suite of a harness that cannot: status 1 and the reason"
+gate --process=suite --self-check -- true
+is $? 2 "--process without --suite: status 2"
+
+done_testing
