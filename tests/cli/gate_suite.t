@@ -269,6 +269,26 @@ like "$?:$(cat err)" '^1:countersink: the old side \(/bin/true\) cannot be run: 
 XDG_RUNTIME_DIR=$TMP/own gate --suite --list-cases --self-check -- ./pytest
 is "$(sed -n 1p out.tap)" 'f.py::t[a b]' "pytest: the benchmarks of its report are the cases" || diag "$(cat out.tap err)"
 
+# ---- what harnesses report of a case's memory
+mkdir -p allocates
+cat >allocates/go.test <<-'SH'
+	#!/bin/sh
+	case $* in
+	-test.list*) printf 'BenchmarkMore\nBenchmarkSame\n' ;;
+	*-test.bench=.*) printf 'BenchmarkMore \t1\t 5 ns/op\nBenchmarkSame \t1\t 5 ns/op\n' ;;
+	*More*) printf 'BenchmarkMore \t1\t 5 ns/op\t %s B/op\t 1 allocs/op\n' "$(cat size)" ;;
+	*) printf 'BenchmarkSame \t1\t 5 ns/op\t 16 B/op\t 0 allocs/op\n' ;;
+	esac
+SH
+chmod +x allocates/go.test
+cp -r allocates allocated
+echo 64 >allocated/size
+echo 96 >allocates/size
+(cd allocates && "$COUNTERSINK" gate --suite=gotest --threshold 40% --min-share 90% --screen 0 --confirm 16 --max-time 100 --vs-dir ../allocated -- ./go.test >../out.tap 2>../err)
+is $? 3 "a case that allocates more: status 3" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^not ok 1 - BenchmarkMore: allocated bytes regressed: \+50\.0 % .* 96 B/op instead of 64 B/op$' "go test: allocated bytes of an iteration are a figure of the case"
+like "$(cat out.tap)" '^ok 2 - BenchmarkSame: ' "a case that allocates as much as before passes"
+
 # ---- what does not go together
 gate --screen 5 --vs "$BENCH" -- "$BENCH"
 is $? 2 "--screen without --suite: status 2"

@@ -93,13 +93,24 @@ static void test_division(void)
 	int cpu = csink_gate_metric_find(&c.data, "cpu", "CPU time", "nanoseconds");
 	int rss = csink_gate_metric_find(&c.data, "max-rss", "max RSS", "bytes");
 	int rate = csink_gate_metric_find(&c.data, "rate", "rate", "requests/s");
+	int latency = csink_gate_metric_find(&c.data, "latency", "latency", "ns/op");
+	int written = csink_gate_metric_find(&c.data, "written", "written", "bytes"), allocations, peak;
 
-	dprintf(fd, "{\"benchmarks\":[{\"name\":\"BM_A\",\"iterations\":4}]}");
+	dprintf(fd, "{\"benchmarks\":[{\"name\":\"BM_B\",\"allocs_per_iter\":9},{\"name\":\"BM_A\",\"iterations\":4,"
+		    "\"allocs_per_iter\":1.5,\"max_bytes_used\":64}]}");
 	close(fd);
 	c.data.metrics[rate].more_is_better = true;
-	run->metrics[cpu] = run->metrics[rss] = run->metrics[rate] = 8;
+	c.data.metrics[latency].is_reported = c.data.metrics[written].is_reported = true;
+	run->metrics[cpu] = run->metrics[rss] = run->metrics[rate] = run->metrics[latency] = run->metrics[written] = 8;
 	ok(!csink_suite_divide(&one, &c) && run->metrics[cpu] == 2, "CPU time is that of an iteration");
 	ok(run->metrics[rss] == 8 && run->metrics[rate] == 8, "memory at most and rates are not divided");
+	ok(run->metrics[latency] == 8, "nor is a latency that the command reports for an operation");
+	ok(run->metrics[written] == 2, "a sum that it reports is divided");
+	allocations = csink_gate_metric_find(&c.data, "allocations", "", "");
+	peak = csink_gate_metric_find(&c.data, "allocated-peak", "", "");
+	ok(run->metrics[allocations] == 1.5 && !strcmp(c.data.metrics[allocations].unit, "allocs/op") &&
+		   run->metrics[peak] == 64 && !strcmp(c.data.metrics[peak].unit, "bytes"),
+	   "google-benchmark: what a memory manager counts of the case is its figure");
 	ok(access(one.report, F_OK), "the report is removed");
 	csink_gate_data_free(&c.data);
 }
@@ -109,10 +120,18 @@ static void test_gotest(void)
 	struct csink_suite_case c = {.name = (char *)"BenchmarkA/x-1"};
 	const char *out = "goos: linux\nBenchmarkA/x-1-8   \t     120\t  9 ns/op\nBenchmarkA/x-12 \t 7\t 1 ns/op\n"
 			  "BenchmarkA/x \t 5 ns\nBenchmarkA/x-1\nPASS\n";
+	const char *memory = "BenchmarkA/x-1-8  1  9 ns/op  999 B/op  99 allocs/op\nBenchmarkA/x  7  1 ns/op  5 B/op\n"
+			     "BenchmarkA/x-1-8  120\t  9 ns/op\t 2.5 MB/s\t      48 B/op\t       0 allocs/op\n";
+	struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES];
 	char why[64];
 
+	ok(csink_suite_gotest.figures(&c, memory, figures) == 2 && !strcmp(figures[0].unit, "B/op") &&
+		   figures[0].value == 48 && !strcmp(figures[1].unit, "allocs/op") && figures[1].value == 0,
+	   "go test: allocated bytes and allocations are those of the case's last line");
+	ok(!csink_suite_gotest.figures(&c, out, figures), "go test: without them there is no figure, and no zero");
 	same(chosen(&csink_suite_gotest, "BenchmarkA/b_[0]/(c).", 9),
-	     "bench|--own|-test.run=^$|-test.bench=^BenchmarkA$/^b_\\[0\\]$/^\\(c\\)\\.$|-test.benchtime=9x",
+	     "bench|--own|-test.run=^$|-test.bench=^BenchmarkA$/^b_\\[0\\]$/"
+	     "^\\(c\\)\\.$|-test.benchtime=9x|-test.benchmem",
 	     "go test: each part between slashes is an anchored and quoted regular expression");
 	ok(csink_suite_gotest.count(&c, out, NULL, why, sizeof(why)) == 120,
 	   "go test: the number of CPUs behind a name is no part of it");

@@ -24,6 +24,14 @@
 
 #define CSINK_SUITE_ASK_SECONDS 60 /* a list takes as long at most */
 
+#define CSINK_SUITE_MAX_FIGURES 4
+
+/* What a harness reports of a case, beside its time: an iteration's, or the most that there was at once. */
+struct csink_suite_figure {
+	const char *name, *title, *unit; /* as of a metric (gate.h) */
+	double value;
+};
+
 struct csink_suite_harness {
 	const char *name;
 
@@ -65,6 +73,11 @@ struct csink_suite_harness {
 	/** How many seconds those iterations took, by the same report as for count; NAN: it does not say so. NULL: CPU
 	 * time is measured. */
 	double (*seconds)(const struct csink_suite_case *c, const char *out, const char *report);
+
+	/** Figures of the case in what a measured run printed (prints_number) or reported. Returns how many. NULL: it
+	 * has none. */
+	uint32_t (*figures)(const struct csink_suite_case *c, const char *text,
+			    struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES]);
 
 	bool by_time;       /* it takes no number, but a time: see is_by_time */
 	bool prints_number; /* what count needs is printed, in measured runs, too */

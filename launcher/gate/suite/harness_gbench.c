@@ -130,6 +130,32 @@ static double count_gbench(const struct csink_suite_case *c, const char *out, co
 	return iterations;
 }
 
+/* Of a program with a memory manager (benchmark::RegisterMemoryManager()). */
+static uint32_t figures_gbench(const struct csink_suite_case *c, const char *text,
+			       struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES])
+{
+	static const struct {
+		const char *key;
+		struct csink_suite_figure figure;
+	} known[] = {
+		{"allocs_per_iter", {"allocations", "allocations", "allocs/op", NAN}},
+		{"max_bytes_used", {"allocated-peak", "allocated bytes at most", "bytes", NAN}},
+	};
+	struct csink_json_value *json = csink_json_read(text, strlen(text));
+	const struct csink_json_value *row = csink_json_first(csink_json_get(json, "benchmarks"));
+	uint32_t nr = 0;
+
+	while (row && !is_of(row, c))
+		row = row->next;
+	for (size_t i = 0; row && i < CSINK_ARRAY_SIZE(known); i++) {
+		figures[nr] = known[i].figure;
+		figures[nr].value = csink_json_get_number(row, known[i].key);
+		nr += figures[nr].value >= 0;
+	}
+	csink_json_free(json);
+	return nr;
+}
+
 static double cheapest_gbench(const struct csink_suite *suite)
 {
 	return suite->takes_iterations ? 0 : CHEAPEST_REPETITION;
@@ -141,5 +167,6 @@ const struct csink_suite_harness csink_suite_gbench = {
 	.list = list_gbench,
 	.choose = choose_gbench,
 	.count = count_gbench,
+	.figures = figures_gbench,
 	.cheapest = cheapest_gbench,
 };

@@ -4,6 +4,7 @@
  */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,30 +100,70 @@ static void choose_gotest(struct csink_suite *suite, const struct csink_suite_ca
 	csink_suite_put(&job->argv, "-test.run=^$");
 	csink_suite_put(&job->argv, "-test.bench=%s", pattern ? pattern : "");
 	csink_suite_put(&job->argv, "-test.benchtime=%" PRIu64 "x", n);
+	csink_suite_put(&job->argv, "-test.benchmem");
 	free(name);
 	free(pattern);
 }
 
-/* The name may have the number of CPUs behind it. */
+/* The length of the name in a line about the case, with the number of CPUs that may be behind it; 0: it is none. */
+static size_t name_of_case(const struct csink_suite_case *c, const char *line, size_t len)
+{
+	size_t own = strlen(c->name), name = name_of(line, len);
+
+	if (name < own || !name || strncmp(line, c->name, own) != 0)
+		return 0;
+	return name == own || (line[own] == '-' && own + 1 + strspn(line + own + 1, "0123456789") == name) ? name : 0;
+}
+
 static double count_gotest(const struct csink_suite_case *c, const char *out, const char *report, char *why,
 			   size_t size)
 {
-	size_t own = strlen(c->name), len;
 	double sum = 0;
 	const char *line;
+	size_t len, name;
 
 	(void)report;
 	(void)why;
 	(void)size;
 	while (out && (line = csink_suite_line(&out, &len))) {
-		size_t name = name_of(line, len);
-
-		if (name < own || !name || strncmp(line, c->name, own) != 0)
-			continue;
-		if (name == own || (line[own] == '-' && own + 1 + strspn(line + own + 1, "0123456789") == name))
-			sum += strtod(line + name, NULL);
+		name = name_of_case(c, line, len);
+		sum += name ? strtod(line + name, NULL) : 0;
 	}
 	return sum;
+}
+
+/* "BenchmarkX  100  123 ns/op  4.5 MB/s  16 B/op  1 allocs/op": of the last line about the case, since one iteration is
+ * made before. */
+static uint32_t figures_gotest(const struct csink_suite_case *c, const char *text,
+			       struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES])
+{
+	static const struct csink_suite_figure known[] = {{"allocated", "allocated bytes", "B/op", NAN},
+							  {"allocations", "allocations", "allocs/op", NAN}};
+	double values[] = {NAN, NAN};
+	uint32_t nr = 0;
+	const char *line;
+	size_t len, name;
+
+	while ((line = csink_suite_line(&text, &len))) {
+		name = name_of_case(c, line, len);
+		for (const char *at = line + name; name && at < line + len;) {
+			char *end;
+			double value = strtod(at, &end);
+			size_t unit = end > at && *end == ' ' ? strcspn(end + 1, " \t\n") : 0;
+
+			for (size_t i = 0; i < CSINK_ARRAY_SIZE(known); i++) {
+				if (unit == strlen(known[i].unit) && !strncmp(end + 1, known[i].unit, unit))
+					values[i] = value;
+			}
+			at = end > at ? end : at + 1;
+		}
+	}
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(known); i++) {
+		figures[nr] = known[i];
+		figures[nr].value = values[i];
+		nr += !isnan(values[i]);
+	}
+	return nr;
 }
 
 const struct csink_suite_harness csink_suite_gotest = {
@@ -131,4 +172,6 @@ const struct csink_suite_harness csink_suite_gotest = {
 	.list = list_gotest,
 	.choose = choose_gotest,
 	.count = count_gotest,
+	.figures = figures_gotest,
+	.prints_number = true,
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/regular.h"
 #include "launcher/gate/suite/harness.h"
@@ -203,13 +204,19 @@ int csink_suite_find_work(struct csink_suite *suite, struct csink_suite_case *c)
 	return 0;
 }
 
+/* Is it no sum over the iterations: memory at most, a rate, or what the command reports for something ("ns/op")? */
+static bool is_of_one(const struct csink_gate_metric *metric)
+{
+	return !strcmp(metric->name, "max-rss") || metric->more_is_better ||
+	       (metric->is_reported && strchr(metric->unit, '/'));
+}
+
 static void divide(struct csink_gate_data *data, struct csink_gate_run *run, double by)
 {
 	struct csink_gate_weights *weights = &run->weights;
 
 	for (uint32_t m = 0; m < data->nr_metrics; m++) {
-		/* Memory at most is no sum, nor is a rate. */
-		if (strcmp(data->metrics[m].name, "max-rss") != 0 && !data->metrics[m].more_is_better)
+		if (!is_of_one(&data->metrics[m]))
 			run->metrics[m] /= by;
 	}
 	for (uint32_t f = 0; f < weights->nr; f++) {
@@ -222,33 +229,54 @@ static void divide(struct csink_gate_data *data, struct csink_gate_run *run, dou
 	weights->sum /= by;
 }
 
-int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
+/* Add what the harness reports of the latest run. */
+static void take_figures(struct csink_suite *suite, struct csink_suite_case *c, const char *text)
 {
-	char why[1024] = "";
+	struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES];
 	struct csink_gate_run *last = &c->data.runs[c->data.nr_runs - 1];
-	double made;
-	char *report;
+	uint32_t nr = text ? suite->harness->figures(c, text, figures) : 0;
 
-	if (suite->harness->holds && !last->weights.nr_samples) {
-		csink_suite_case_fail(c,
-				      "no sample of a run is below the benchmark's function: is the program stripped?");
-		return -EINVAL;
+	for (uint32_t i = 0; i < nr; i++) {
+		int index = csink_gate_metric_find(&c->data, figures[i].name, figures[i].title, figures[i].unit);
+
+		if (index < 0)
+			continue;
+		c->data.metrics[index].is_reported = true;
+		last->metrics[index] = figures[i].value;
 	}
-	if (!c->is_by_time && !suite->harness->varies) {
-		if (*suite->report)
-			unlink(suite->report);
-		return 0;
-	}
-	report = csink_suite_take_report(suite);
-	if (suite->harness->prints_number)
-		made = suite->harness->count(c, report, NULL, why, sizeof(why));
-	else
-		made = suite->harness->count(c, NULL, report, why, sizeof(why));
-	free(report);
+}
+
+/* Returns 0 or -EINVAL (error of the case). */
+static int divide_by_reported(struct csink_suite *suite, struct csink_suite_case *c, const char *text)
+{
+	const struct csink_suite_harness *harness = suite->harness;
+	char why[1024] = "";
+	double made = harness->prints_number ? harness->count(c, text, NULL, why, sizeof(why))
+					     : harness->count(c, NULL, text, why, sizeof(why));
+
 	if (!(made > 0)) {
 		csink_suite_case_fail(c, "a run reports no iterations%s%s", *why ? ": " : "", why);
 		return -EINVAL;
 	}
-	divide(&c->data, last, made);
+	divide(&c->data, &c->data.runs[c->data.nr_runs - 1], made);
 	return 0;
+}
+
+int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
+{
+	const struct csink_suite_harness *harness = suite->harness;
+	CSINK_AUTO_FREE char *text = NULL;
+	int err = 0;
+
+	if (harness->holds && !c->data.runs[c->data.nr_runs - 1].weights.nr_samples) {
+		csink_suite_case_fail(c,
+				      "no sample of a run is below the benchmark's function: is the program stripped?");
+		return -EINVAL;
+	}
+	text = csink_suite_take_report(suite);
+	if (c->is_by_time || harness->varies)
+		err = divide_by_reported(suite, c, text);
+	if (!err && harness->figures)
+		take_figures(suite, c, text);
+	return err;
 }
