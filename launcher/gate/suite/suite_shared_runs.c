@@ -1,0 +1,187 @@
+/*
+ * Runs with a profile of a process that runs several cases: pairs of them, and one beforehand to see whether the
+ * functions of the cases have all of their work. See suite_shared.c.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/cleanup.h"
+#include "include/internal/clock.h"
+#include "launcher/gate/suite/harness.h"
+#include "launcher/gate/suite/shared_impl.h"
+
+#define LEAST_BELOW 0.7 /* of the CPU time that a case reports: what its function has of it at least */
+
+static bool is_frame(void *c, int side, const char *function)
+{
+	(void)side;
+	return !strcmp(((struct csink_suite_case *)c)->frame, function);
+}
+
+/* Keep the cases that are pending, in their order. */
+static void drop_others(struct csink_suite_case **cases, uint32_t *nr)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < *nr; i++) {
+		if (cases[i]->state == CSINK_SUITE_PENDING)
+			cases[left++] = cases[i];
+	}
+	*nr = left;
+}
+
+/* Take what the process reports of a run that has ended well. */
+static void check_work(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr)
+{
+	csink_shared_take(suite, side, cases, nr);
+	csink_shared_fail(cases, nr, "a run reports no iterations");
+	for (uint32_t i = 0; i < nr; i++) {
+		if (cases[i]->state == CSINK_SUITE_PENDING && cases[i]->made != cases[i]->expected)
+			csink_suite_case_fail(cases[i], "a run made %.0f iterations instead of %.0f", cases[i]->made,
+					      cases[i]->expected);
+	}
+}
+
+/* A run of the cases, which takes from them those that fail. Returns 0, and *again is whether the run failed and is
+ * worth another try without these; -EINTR, -ENOMEM or -ETIME. */
+static int make_run(struct csink_suite *suite, int side, uint32_t number, struct csink_suite_case **cases, uint32_t *nr,
+		    bool *again)
+{
+	struct csink_suite_shared *shared = &suite->shared;
+	struct csink_gate_series *series = suite->series;
+	int err = csink_shared_choose(suite, side, cases, *nr);
+
+	shared->plan.argv[side] = shared->jobs[side].argv.all;
+	shared->plan.scopes = shared->scopes;
+	shared->plan.nr_scopes = *nr;
+	for (uint32_t i = 0; i < *nr; i++)
+		shared->scopes[i] = (struct csink_gate_scope){is_frame, cases[i], &cases[i]->data};
+	*series->error = '\0';
+	err = err ? err
+		  : csink_suite_turn(suite, &shared->jobs[side], &shared->plan, series->data, side, number,
+				     shared->seconds);
+	if (err == -EINTR || err == -ENOMEM || err == -ETIME)
+		return err;
+	if (err) {
+		const char *why = *series->error ? series->error : strerror(-err);
+
+		*again = csink_shared_blame(suite, side, cases, *nr, why);
+		if (!*again)
+			csink_shared_fail(cases, *nr, why);
+	} else {
+		check_work(suite, side, cases, *nr);
+	}
+	drop_others(cases, nr);
+	return 0;
+}
+
+/* Leave as many runs in the data of each case. */
+static void drop_runs(struct csink_suite_case *const *cases, uint32_t nr, uint32_t keep)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		while (cases[i]->data.nr_runs > keep)
+			csink_gate_run_drop(&cases[i]->data);
+	}
+}
+
+/* Both runs of a pair, again without the cases that fail, while there are any. Returns as make_run. */
+static int make_both(struct csink_suite *suite, uint32_t number, struct csink_suite_case **cases, uint32_t *nr)
+{
+	uint32_t keep = *nr ? cases[0]->data.nr_runs : 0;
+	bool again = true;
+	int err = 0;
+
+	while (again && *nr && !err) {
+		again = false;
+		for (int turn = 0; turn < CSINK_GATE_NR_SIDES && *nr && !again && !err; turn++)
+			err = make_run(suite, suite->shared.new_first ^ turn, number, cases, nr, &again);
+		if (err || again)
+			drop_runs(cases, *nr, keep);
+	}
+	return err;
+}
+
+int csink_suite_share_pair(struct csink_suite *suite, uint32_t number, bool *is_late)
+{
+	struct csink_suite_shared *shared = &suite->shared;
+	struct csink_gate_series *series = suite->series;
+	CSINK_AUTO_FREE struct csink_suite_case **cases = NULL;
+	double left = csink_suite_left(suite), seconds;
+	uint64_t start_ns = csink_monotonic_ns();
+	int64_t found = csink_shared_gather(suite, &cases);
+	uint32_t nr = (uint32_t)found;
+	int err;
+
+	*is_late = left < fmax(shared->pair_seconds, 2 * shared->seconds);
+	if (found < 0 || *is_late)
+		return found < 0 ? -ENOMEM : 0;
+	shared->new_first = number & 1 ? !shared->new_first : csink_random_below(&series->random, 2);
+	series->pin = shared->pin;
+	csink_gate_pin_draw(&series->pin, &series->random);
+	err = make_both(suite, number, cases, &nr);
+	shared->pin = series->pin;
+	seconds = (double)(csink_monotonic_ns() - start_ns) / 1e9;
+	shared->pair_seconds = seconds;
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		const struct csink_gate_data *data = &cases[i]->data;
+
+		cases[i]->pair_seconds = seconds / nr;
+		for (uint32_t k = 1; k <= CSINK_GATE_NR_SIDES; k++) {
+			if (!data->runs[data->nr_runs - k].weights.nr_samples && cases[i]->state == CSINK_SUITE_PENDING)
+				csink_suite_case_fail(cases[i],
+						      "no sample of a run is below its function: does it do anything?");
+		}
+	}
+	*is_late = err == -ETIME;
+	return *is_late ? 0 : err;
+}
+
+/* Does the function of the case have all of its work? Too few samples do not say so. */
+static bool is_below(const struct csink_suite_case *c)
+{
+	const struct csink_gate_run *run = &c->data.runs[c->data.nr_runs - 1];
+	bool is_time = c->data.nr_metrics && !strcmp(c->data.metrics[0].name, "cpu");
+
+	if (!run->weights.nr_samples)
+		return false;
+	return !is_time || run->weights.nr_samples < 10 || run->weights.sum / 1e9 >= LEAST_BELOW * c->work;
+}
+
+/* Make a run with a profile that is not judged, and give the cases that work elsewhere, too (in threads, in other
+ * processes), or whose functions cannot be seen, a process of their own. */
+int csink_shared_check_functions(struct csink_suite *suite)
+{
+	struct csink_suite_shared *shared = &suite->shared;
+	CSINK_AUTO_FREE struct csink_suite_case **cases = NULL;
+	int64_t found = csink_shared_gather(suite, &cases);
+	uint32_t nr = (uint32_t)found, nr_own = 0;
+	int err = found < 0 ? -ENOMEM : 0;
+
+	shared->new_first = false;
+	for (uint32_t i = 0; i < nr && !err; i++)
+		csink_suite_begin_data(cases[i], shared->jobs);
+	for (bool again = true; again && nr && !err;) {
+		again = false;
+		err = make_run(suite, CSINK_GATE_OLD, 0, cases, &nr, &again);
+	}
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		cases[i]->is_shared = is_below(cases[i]);
+		nr_own += !cases[i]->is_shared;
+		csink_suite_begin_data(cases[i], shared->jobs);
+	}
+	if (nr_own)
+		csink_gate_note(
+			suite->series,
+			"%u case%s elsewhere than below the function that the harness calls (in threads, in other "
+			"processes), or that function cannot be seen: %s a process of its own",
+			nr_own, nr_own > 1 ? "s work" : " works", nr_own > 1 ? "each has" : "it has");
+	if (err == -ETIME) {
+		for (uint32_t i = 0; i < nr; i++)
+			csink_suite_case_fail(cases[i], CSINK_SUITE_NO_TIME_TO_TRY);
+		err = 0;
+	}
+	return err;
+}
