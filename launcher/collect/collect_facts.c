@@ -65,12 +65,20 @@ static void add_outside(struct csink_profile *p, const struct csink_outside *out
 		csink_profile_fact_add(p, CSINK_FACT_NOTE, "%s", outside->notes[i]);
 }
 
-/* Is an image in the profile, or one that its process had before? */
-static bool is_shown(const struct collector *c, const struct image *image)
+/* Processes with samples of CPUs are among the unrecorded, or have a recording of the library, too. */
+static bool is_counted(const struct collector *c, const struct image *image)
 {
-	while (image->is_left_out && image->former)
+	return image->is_read && !image->is_left_out && !(image->is_by_cpu && c->is_shared);
+}
+
+static bool has_counted_former(const struct collector *c, const struct image *image)
+{
+	while (image->former) {
 		image = &c->images[image->former - 1];
-	return !image->is_left_out;
+		if (is_counted(c, image))
+			return true;
+	}
+	return false;
 }
 
 /* Processes: pids that are in the profile. Threads: main threads that went on through exec count once. */
@@ -79,14 +87,12 @@ static void add_counts(struct collector *c)
 	uint64_t processes = c->nr_unrecorded, threads = c->nr_unrecorded_threads;
 
 	for (uint32_t i = 0; i < c->nr_images; i++) {
-		const struct image *image = &c->images[i];
+		bool goes_on = has_counted_former(c, &c->images[i]);
 
-		if (!image->is_read || (image->is_by_cpu && c->is_shared)) /* these are among the unrecorded */
+		if (!is_counted(c, &c->images[i]))
 			continue;
-		processes += image->is_last && is_shown(c, image);
-		if (!image->is_left_out)
-			threads += CSINK_MAX(image->nr_threads, 1) -
-				   (image->former && is_shown(c, &c->images[image->former - 1]));
+		processes += !goes_on;
+		threads += CSINK_MAX(c->images[i].nr_threads, 1) - goes_on;
 	}
 	if (c->outside && c->outside->attached_processes) {
 		processes = c->outside->attached_processes;

@@ -32,6 +32,8 @@ if [ "$(id -u)" = 0 ]; then
 	countersink -o c.pb.gz -- sh many 2>err
 	is "$(shown c.pb.gz)" "0 functions False ends False" "root: their functions, execs and ends of processes by name, and all of the CPU time"
 	like "$(cat err)" ', 1,?001 processes, 1,?001 threads' "root: all of them are counted"
+	countersink -o x.pb.gz -- sh -c 'seq 300 | xargs -I {} ./brief 0' 2>forked
+	like "$(cat forked)" ', 303 processes, 303 threads' "root: processes that the library recorded before they became brief are counted once"
 	like "$(cat err)" 'note .*brief processes are shown by [0-9]+ of them' \
 		"root: the report gives the reason"
 	like "$(cat err)" 'outside .*: brief \([0-9]+ times\)' "root: the line outside has all of them"

@@ -758,6 +758,8 @@ static void test_unseen(void)
 	is_num(sum(p, "task-clock", "pid", "216"), 3 * MS, "ends: likewise, of a process with no other sample");
 	is_num(self(p, "task-clock", "do_exit"), 4 * MS, "ends: they have the name of the kernel's function");
 	is_num(self(p, "task-clock", "[kernel: exits and switches]"), 0, "ends: no more than there is");
+	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "5",
+	       "samples of CPUs: a process is counted once, also with a recording of the library before");
 	csink_profile_free(p);
 	processes[4].ending_ns = 1 * MS;
 	processes[5].ending_ns = 0;
