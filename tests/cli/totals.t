@@ -96,7 +96,7 @@ like "$(cat err)" 'of processes that were not waited for' "an orphan that ends b
 rm -f up
 mkfifo up
 for _ in 1 2 3; do
-	countersink -o b.pb.gz -- sh -c '(exec 3>&-; read -r line <up; "$0" 20 >burned) & exec 3>up; sleep 0.05' "$TARGETS/burn" 2>err
+	countersink -o b.pb.gz -- sh -c '(exec 3>&-; read -r line <up; "$0" 3 >burned) & exec 3>up; sleep 0.05' "$TARGETS/burn" 2>err
 	grep -q 'still runs' err || break
 done
 unlike "$(cat err)" 'still runs' "a process that ends with the command does not count as running"
