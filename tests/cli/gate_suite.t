@@ -289,6 +289,48 @@ is $? 3 "a case that allocates more: status 3" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^not ok 1 - BenchmarkMore: allocated bytes regressed: \+50\.0 % .* 96 B/op instead of 64 B/op$' "go test: allocated bytes of an iteration are a figure of the case"
 like "$(cat out.tap)" '^ok 2 - BenchmarkSame: ' "a case that allocates as much as before passes"
 
+# ---- JMH, as its documentation describes it
+cat >jmh <<-'PY'
+	#!/usr/bin/env python3
+	import json, re, sys, time
+
+	calls = {"org.x.Own.hash": float(sys.argv[1]), "org.x.Own.sum": 1, "org.x.Own.throws": 1, "org.x.Own$In.hash": 1}
+	words = iter(sys.argv[2:])
+	options, patterns = {}, []
+	for word in words:
+	    if word == "-l":
+	        print("Benchmarks: ", *calls, sep="\n")
+	        sys.exit()
+	    if word.startswith("-"):
+	        options[word] = next(words)
+	    else:
+	        patterns.append(word)
+	batch, warm = int(options["-bs"]), int(options["-wbs"])
+	assert (options["-bm"], options["-f"], options["-i"], options["-wi"], options["-rf"], options["-foe"]) == ("ss", "0", "1", "1", "json", "true")
+	rows = []
+	for name, cost in calls.items():
+	    if not any(re.search(pattern, name) for pattern in patterns):
+	        continue
+	    if name.endswith("throws"):
+	        sys.exit("Benchmark had encountered error, and fail on error was requested")
+	    for many in warm, batch:
+	        start = time.perf_counter()
+	        sum(range(int(many * 1000 * cost)))
+	        end = time.perf_counter()
+	    rows.append({"jmhVersion": "1.37", "benchmark": name, "mode": "ss", "threads": 1, "forks": 0, "warmupIterations": 1, "warmupBatchSize": warm,
+	        "measurementIterations": 1, "measurementBatchSize": batch, "primaryMetric": {"score": (end - start) * 1e3, "scoreError": "NaN",
+	        "scoreUnit": "ms/op", "rawData": [[(end - start) * 1e3]]}, "secondaryMetrics": {}})
+	with open(options["-rff"], "w") as file:
+	    json.dump(rows, file)
+PY
+chmod +x jmh
+gate --suite=jmh --min-share 90% --threshold 15% --screen 0 --confirm 16 --max-time 200 --vs './jmh 1' -- ./jmh 5
+is $? 3 "JMH: a slower benchmark: status 3" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^not ok 1 - org\.x\.Own\.hash: .* regressed: ' "JMH: it is named, by its class and method"
+like "$(cat out.tap)" '^ok 2 - org\.x\.Own\.sum: ' "JMH: the others pass"
+like "$(cat out.tap)" '^not ok 3 - org\.x\.Own\.throws: error: the old side: status 1; its standard error: Benchmark had encountered error' "JMH: one that throws is an error of its own"
+like "$(cat out.tap)" '^ok 4 - org\.x\.Own\$In\.hash: ' "JMH: a name with a dollar sign is that of one benchmark"
+
 # ---- what does not go together
 gate --screen 5 --vs "$BENCH" -- "$BENCH"
 is $? 2 "--screen without --suite: status 2"

@@ -138,6 +138,29 @@ static void test_gotest(void)
 	ok(csink_suite_gotest.count(&c, "PASS\n", NULL, why, sizeof(why)) == 0, "go test: PASS alone is no run");
 }
 
+static void test_jmh(void)
+{
+	struct csink_suite_case c = {.name = (char *)"p.C$I.m"};
+	const char *report = "[{\"benchmark\":\"p.C$I.m\",\"measurementIterations\":1,\"measurementBatchSize\":40,"
+			     "\"params\":{\"x\":\"1\"},"
+			     "\"primaryMetric\":{\"score\":2.5,\"scoreUnit\":\"ms/op\"}},"
+			     "{\"benchmark\":\"p.C$I.m\",\"measurementIterations\":1,\"measurementBatchSize\":40,"
+			     "\"params\":{\"x\":\"2\"},"
+			     "\"primaryMetric\":{\"score\":0.5,\"scoreUnit\":\"s/op\"}},"
+			     "{\"benchmark\":\"p.C.m\",\"measurementIterations\":1,\"measurementBatchSize\":9}]";
+	char why[128] = "";
+
+	same(chosen(&csink_suite_jmh, "p.C$I.m", 40),
+	     "bench|--own|^p\\.C\\$I\\.m$|-bm|ss|-bs|40|-wbs|40|-i|1|-wi|1|-f|0|-foe|true|-rf|json|-rff|/r",
+	     "JMH: a single shot of so many calls, of the benchmark alone");
+	ok(csink_suite_jmh.count(&c, NULL, report, why, sizeof(why)) == 80,
+	   "JMH: calls of all combinations of parameters");
+	ok(fabs(csink_suite_jmh.seconds(&c, NULL, report) - 0.5025) < 1e-9, "JMH: their time, each in its unit");
+	ok(csink_suite_jmh.count(&c, NULL, NULL, why, sizeof(why)) == 0, "JMH: no report is no run");
+	ok(csink_suite_jmh.count(&c, NULL, "[{\"benchmark\":\"p.C$I.m\"}]", why, sizeof(why)) < 0 && *why,
+	   "JMH: a report without numbers is an error");
+}
+
 static char *read_text(const char *path)
 {
 	FILE *file = fopen(path, "r");
@@ -520,6 +543,7 @@ int main(void)
 	test_division();
 	test_gotest();
 	test_pytest();
+	test_jmh();
 	test_lines();
 	test_cases();
 	test_criterion();

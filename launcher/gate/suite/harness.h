@@ -20,6 +20,7 @@
 	X(catch2)                                                                                                      \
 	X(criterion)                                                                                                   \
 	X(gotest)                                                                                                      \
+	X(jmh)                                                                                                         \
 	X(lines)
 
 #define CSINK_SUITE_ASK_SECONDS 60 /* a list takes as long at most */
