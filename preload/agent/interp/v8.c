@@ -605,11 +605,15 @@ static bool load_compared(struct csink_interp_walk *walk, const struct seen *see
 /* Is it still what was seen? */
 static bool is_same(struct csink_interp_walk *walk, struct seen *seen)
 {
-	uint64_t words[NR_COMPARED];
+	uint64_t words[NR_COMPARED], differs = 0;
 
 	if (seen->walk == walk->room->nr_walks)
 		return true;
-	if (!seen->shared || !load_compared(walk, seen, words) || memcmp(words, seen->words, sizeof(words)) != 0)
+	if (!seen->shared || !load_compared(walk, seen, words))
+		return false;
+	for (uint32_t i = 0; i < NR_COMPARED; i++)
+		differs |= words[i] ^ seen->words[i];
+	if (differs)
 		return false;
 	seen->walk = walk->room->nr_walks;
 	return true;

@@ -66,7 +66,7 @@ struct csink_v8_frame {
 	bool is_innermost; /* nothing else is above it than a frame of V8's own code, if any */
 };
 
-/* Where a frame's function is. All zero: its line is not known. */
+/* Where a frame's function is. No positions, and position 0: its line is not known. */
 struct csink_v8_place {
 	uint64_t stored; /* what the frame has for the bytecodes; of an object that was moved its old place */
 	uint64_t bytecodes, positions; /* objects: the function's bytecodes, and the table of their places */

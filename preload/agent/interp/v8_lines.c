@@ -206,7 +206,7 @@ static void find_tables(struct csink_interp_walk *walk, const struct csink_v8_ve
 	words[0] = csink_v8_word(walk, stored - TAG, &ok);
 	words[1] = csink_v8_word(walk, stored - TAG + version->positions, &ok);
 	tables->walk = walk->room->nr_walks;
-	if (tables->found.stored == stored && ok && !memcmp(tables->words, words, sizeof(words)))
+	if (tables->found.stored == stored && ok && tables->words[0] == words[0] && tables->words[1] == words[1])
 		return;
 	memcpy(tables->words, words, sizeof(words));
 	tables->found = (struct csink_v8_place){.stored = stored, .bytecodes = stored};
@@ -236,12 +236,15 @@ void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_f
 		  (is_own || may_be_baseline(walk, shared, tables));
 	uint64_t stored = csink_v8_word(walk, frame->end + (uintptr_t)FRAME_BYTECODES, &ok);
 
+	/* Most frames have none: nothing else is set, or copied. */
+	place->nr_positions = place->position = 0;
 	if (ok)
 		find_tables(walk, version, stored, tables);
+	if (!ok || !tables->found.nr_positions)
+		return;
 	*place = tables->found;
-	if (!ok || !place->nr_positions ||
-	    !(is_own ? place_in_bytecodes(walk, frame, place) : place_in_code(walk, frame, shared, version, place)))
-		*place = (struct csink_v8_place){0};
+	if (!(is_own ? place_in_bytecodes(walk, frame, place) : place_in_code(walk, frame, shared, version, place)))
+		place->nr_positions = place->position = 0;
 }
 
 void csink_v8_place_at(struct csink_interp_walk *walk, uint64_t shared, uint32_t offset, struct csink_v8_place *place)
