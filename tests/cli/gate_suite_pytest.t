@@ -34,7 +34,7 @@ def sum_of(n):
 
 
 def both(n):
-    return hash_of(n) + sum_of(n)
+    return hash_of(n) + sum_of(2 * n)
 PY
 cat >old/test_first.py <<'PY'
 import os
@@ -70,6 +70,10 @@ def test_crashes(benchmark):
     benchmark(lambda: CHOSEN and os.abort())
 
 
+def test_late(benchmark):
+    benchmark(lambda: 'LD_PRELOAD' in os.environ and os.abort())
+
+
 def test_thread(benchmark):
     def run():
         thread = threading.Thread(target=work.sum_of, args=(50000,))
@@ -91,10 +95,10 @@ def test_both(benchmark):
 PY
 touch old/conftest.py # Makes pytest find work.py.
 cp -r old/. new
-sed -i '/def hash_of/,/return/s,range(n),range(n * 8 // 5),' new/work.py
+sed -i '/def hash_of/,/return/s,range(n),range(2 * n),' new/work.py
 
 # ---- one process for all cases
-gate --suite --seed 3 --threshold 15% --min-share 15% --screen 0 --confirm 15 --run-time 20ms --max-time 300 --cases 'hash|sum|pedantic|both' --json "$TMP/out.json" --html "$TMP/out.html" \
+gate --suite --seed 3 --threshold 15% --min-share 10% --screen 0 --confirm 20 --run-time 20ms --max-time 300 --cases 'hash|sum|pedantic|both' --json "$TMP/out.json" --html "$TMP/out.html" \
 	--vs-dir ../old -- "$PYTHON" -m pytest
 is $? 3 "a slower function: status 3" || diag "$(cat out.tap err)"
 like "$(sed -n 2p out.tap)" '^# 2 of 5 cases slower: .*hash_of \+[0-9.]+ %' "the first line names the slower cases and the function" || diag "$(cat out.tap err)"
@@ -118,10 +122,11 @@ like "$(cat out.html)" 'hash_of' "the page has the functions of the process"
 is "$(cd new && find . -name '*cache*' -o -name '.bench*' | sort)" "" "nothing is left where the benchmarks are"
 
 # ---- cases that fail, and one whose work is elsewhere
-gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 20ms --max-time 200 --cases 'fails|crashes|thread|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
+gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 20ms --max-time 200 --cases 'fails|crashes|late|thread|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
 is $? 1 "cases in error: status 1" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_fails: error: the old side: the benchmark fails: AssertionError: it broke' "a case that fails is an error of its own"
 like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_crashes: error: the old side: signal 6 \(Aborted\)' "so is one that ends the process"
+like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_late: error: the old side: run 1 of .* failed: signal 6 \(Aborted\)' "and one that ends it in a run with a profile"
 like "$(cat out.tap)" '^# note: 1 case works elsewhere than below the function .*: it has a process of its own$' "a case that works in a thread is named in a note"
 is "$("$PYTHON" -c 'import json
 for case in json.load(open("out.json"))["cases"]:

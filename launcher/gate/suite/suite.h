@@ -1,9 +1,10 @@
 /*
- * Benchmark suites: many cases of one harness, each of which is run alone, in a process of its own. suite_ask.c runs a
- * command and keeps what it prints; a harness (harness.h) lists and chooses its cases; suite_cases.c finds the kind and
- * the cases of both sides; suite_work.c finds how much work a run of each does; suite_rounds.c makes the runs in random
- * order; suite_shared.c, where one process runs all cases, since starting it costs more than they do; suite_judge.c
- * comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs that do not end.
+ * Benchmark suites: many cases of one harness, each of which is run alone, in a process of its own or below a
+ * function of its own. suite_ask.c runs a command and keeps what it prints; a harness (harness.h) lists and chooses its
+ * cases; suite_cases.c finds the kind and the cases of both sides; suite_work.c finds how much work a run of each does;
+ * suite_rounds.c makes the runs in random order; suite_shared.c, where one process runs all cases, since starting it
+ * costs more than they do; suite_judge.c comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs
+ * that do not end.
  *
  * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
  * thread.

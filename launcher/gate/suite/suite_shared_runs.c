@@ -13,7 +13,8 @@
 #include "launcher/gate/suite/harness.h"
 #include "launcher/gate/suite/shared_impl.h"
 
-#define LEAST_BELOW 0.7 /* of the CPU time that a case reports: what its function has of it at least */
+#define LEAST_BELOW 0.7  /* of the CPU time that a case reports: what its function has of it at least */
+#define LEAST_SAMPLES 10 /* of all of its work, to see that */
 
 static bool is_frame(void *c, int side, const char *function)
 {
@@ -139,15 +140,16 @@ int csink_suite_share_pair(struct csink_suite *suite, uint32_t number, bool *is_
 	return *is_late ? 0 : err;
 }
 
-/* Does the function of the case have all of its work? Too few samples do not say so. */
+/* Does the function of the case have all of its work? Where that would be too few samples, they do not say so. */
 static bool is_below(const struct csink_suite_case *c)
 {
 	const struct csink_gate_run *run = &c->data.runs[c->data.nr_runs - 1];
 	bool is_time = c->data.nr_metrics && !strcmp(c->data.metrics[0].name, "cpu");
+	double seconds = run->weights.sum / 1e9, part = c->work > 0 ? seconds / c->work : 1;
 
 	if (!run->weights.nr_samples)
 		return false;
-	return !is_time || run->weights.nr_samples < 10 || run->weights.sum / 1e9 >= LEAST_BELOW * c->work;
+	return !is_time || part >= LEAST_BELOW || (double)run->weights.nr_samples < LEAST_SAMPLES * part;
 }
 
 /* Make a run with a profile that is not judged, and give the cases that work elsewhere, too (in threads, in other
