@@ -74,6 +74,12 @@ def test_late(benchmark):
     benchmark(lambda: 'LD_PRELOAD' in os.environ and os.abort())
 
 
+def test_exits(benchmark):
+    benchmark(work.sum_of, 100)
+    if CHOSEN:
+        os._exit(3)
+
+
 def test_thread(benchmark):
     def run():
         thread = threading.Thread(target=work.sum_of, args=(50000,))
@@ -122,11 +128,12 @@ like "$(cat out.html)" 'hash_of' "the page has the functions of the process"
 is "$(cd new && find . -name '*cache*' -o -name '.bench*' | sort)" "" "nothing is left where the benchmarks are"
 
 # ---- cases that fail, and one whose work is elsewhere
-gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 20ms --max-time 200 --cases 'fails|crashes|late|thread|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
+gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 20ms --max-time 200 --cases 'fails|crashes|exits|late|thread|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
 is $? 1 "cases in error: status 1" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_fails: error: the old side: the benchmark fails: AssertionError: it broke' "a case that fails is an error of its own"
 like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_crashes: error: the old side: signal 6 \(Aborted\)' "so is one that ends the process"
 like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_late: error: the old side: run 1 of .* failed: signal 6 \(Aborted\)' "and one that ends it in a run with a profile"
+like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_exits: error: the old side: status 3' "so is one that ends the process when its iterations are made"
 like "$(cat out.tap)" '^# note: 1 case works elsewhere than below the function .*: it has a process of its own$' "a case that works in a thread is named in a note"
 is "$("$PYTHON" -c 'import json
 for case in json.load(open("out.json"))["cases"]:
@@ -134,6 +141,18 @@ for case in json.load(open("out.json"))["cases"]:
 	"$(printf '%s\n' 'test_first.py::test_sum[a b] suite True' 'test_first.py::test_thread case True')" \
 	"it has a process of its own, and the case that is left is judged"
 is "$(ls own)" "" "no directory is left"
+mkdir last
+cp -r old/. last
+cat >last/conftest.py <<'PY'
+import os
+
+
+def pytest_sessionfinish(session):
+    if 'COUNTERSINK_CASES' in os.environ:
+        session.exitstatus = 9
+PY
+gate --suite --process=suite --screen 0 --confirm 2 --max-time 60 --cases 'test_hash|a b' --vs-dir ../last -- "$PYTHON" -m pytest
+is "$?:$(grep -c '^not ok [0-9] - .*: error: status 9$' out.tap)" "1:2" "a process that fails when all cases have ended is an error of each" || diag "$(cat out.tap err)"
 
 # ---- a process for each case
 gate --suite --process=case --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 20ms --max-time 200 --cases 'test_hash|pedantic|fails' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest

@@ -2,8 +2,8 @@
 Loaded into pytest (gate --suite=pytest), to run some benchmarks for exact numbers of iterations. The file COUNTERSINK_CASES has
 each one's node id, its number, and how many iterations it makes. They run in this order, those of a file together, each below a
 function of its own, countersink_case_NUMBER(): where one process runs several, the samples below it are the benchmark's. A line
-of JSON about each goes to the file COUNTERSINK_CASES_REPORT when it begins, and when it ends or fails. Works with Python 3.6 and
-pytest-benchmark 3.1 and later.
+of JSON about each goes to the file COUNTERSINK_CASES_REPORT when it begins, has made its iterations, fails, and has ended. Works
+with Python 3.6 and pytest-benchmark 3.1 and later.
 """
 import json
 import os
@@ -78,6 +78,10 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_runtest_logstart(nodeid):
     write(nodeid, begins=True)
+
+
+def pytest_runtest_logfinish(nodeid):
+    write(nodeid, ends=True)
 
 
 def pytest_runtest_logreport(report):

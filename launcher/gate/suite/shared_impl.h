@@ -13,16 +13,19 @@ int64_t csink_shared_gather(struct csink_suite *suite, struct csink_suite_case *
 /** Make the job of a side that runs them. Returns 0, or -errno with suite->error. */
 int csink_shared_choose(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr);
 
-/** Give up those that are pending and have made nothing. */
+/** Give up those that are pending. */
 void csink_shared_fail(struct csink_suite_case *const *cases, uint32_t nr, const char *why);
+
+/** Of those, the ones that have made nothing. */
+void csink_shared_fail_unmade(struct csink_suite_case *const *cases, uint32_t nr, const char *why);
 
 /** Take the report of a process: what each case has made, and the errors of those that fail. Returns the case that has
  * begun and not ended; NULL: none. */
 struct csink_suite_case *csink_shared_take(struct csink_suite *suite, int side, struct csink_suite_case *const *cases,
 					   uint32_t nr);
 
-/** A process has failed: find the cases that did, and give them up. Returns whether there are any: the others are worth
- * another try then. */
+/** A process has failed: find the cases that did, and give them up; without any, all. Returns whether the others are
+ * worth another try. */
 bool csink_shared_blame(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
 			const char *why);
 

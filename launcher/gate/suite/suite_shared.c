@@ -62,8 +62,15 @@ int csink_shared_choose(struct csink_suite *suite, int side, struct csink_suite_
 	return err ? err : csink_suite_check_job(job);
 }
 
-/* Give up those that a process has not run. */
 void csink_shared_fail(struct csink_suite_case *const *cases, uint32_t nr, const char *why)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (cases[i]->state == CSINK_SUITE_PENDING)
+			csink_suite_case_fail(cases[i], "%s", why);
+	}
+}
+
+void csink_shared_fail_unmade(struct csink_suite_case *const *cases, uint32_t nr, const char *why)
 {
 	for (uint32_t i = 0; i < nr; i++) {
 		if (cases[i]->state == CSINK_SUITE_PENDING && !cases[i]->made)
@@ -125,23 +132,28 @@ struct csink_suite_case *csink_shared_take(struct csink_suite *suite, int side, 
 			c->made = csink_json_get_number(json, "iterations");
 			c->work = csink_json_get_number(json, "seconds");
 		}
-		begun = csink_json_get(json, "begins") ? c : begun == c || !c ? NULL : begun;
+		if (csink_json_get(json, "begins"))
+			begun = c;
+		else if (csink_json_get(json, "ends"))
+			begun = NULL;
 		csink_json_free(json);
 	}
 	return begun;
 }
 
-/* A process has failed: see which case it was. Returns whether the others are worth another try. */
+/* What fails a process when every case in it has ended is no case's own: a run of any of them would fail, too. */
 bool csink_shared_blame(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
 			const char *why)
 {
 	struct csink_suite_case *begun = csink_shared_take(suite, side, cases, nr);
 	uint32_t nr_failed = 0;
 
-	if (begun && begun->state == CSINK_SUITE_PENDING && !begun->made)
+	if (begun && begun->state == CSINK_SUITE_PENDING)
 		csink_suite_case_fail(begun, "%s: %s", csink_suite_sides[side], why);
 	for (uint32_t i = 0; i < nr; i++)
 		nr_failed += cases[i]->state == CSINK_SUITE_FAILED;
+	if (!nr_failed)
+		csink_shared_fail(cases, nr, why);
 	return nr_failed;
 }
 
@@ -168,17 +180,16 @@ static int try_once(struct csink_suite *suite, int side, double *cpu, bool *agai
 				      csink_suite_trial_limit(suite) * (1 + (double)nr / 8), &answer);
 	if (!err && nr) {
 		*cpu = answer.cpu_seconds;
-		suite->shared.seconds = fmax(suite->shared.seconds, answer.seconds);
-		if (csink_suite_answer_error(&answer, why, sizeof(why)))
-			*again = csink_shared_blame(suite, side, cases, (uint32_t)nr, why);
-		else
-			csink_shared_take(suite, side, cases, (uint32_t)nr);
-		if (answer.timed_out && answer.is_late)
+		if (answer.timed_out && !answer.is_endless && answer.is_late) {
 			csink_shared_fail(cases, (uint32_t)nr, CSINK_SUITE_NO_TIME_TO_TRY);
-		else if (!*again && *why)
-			csink_shared_fail(cases, (uint32_t)nr, why);
-		else if (!*again)
-			csink_shared_fail(cases, (uint32_t)nr, "ran no case of that name, and ended with status 0");
+		} else if (csink_suite_answer_error(&answer, why, sizeof(why))) {
+			*again = csink_shared_blame(suite, side, cases, (uint32_t)nr, why);
+		} else {
+			suite->shared.seconds = fmax(suite->shared.seconds, answer.seconds);
+			csink_shared_take(suite, side, cases, (uint32_t)nr);
+			csink_shared_fail_unmade(cases, (uint32_t)nr,
+						 "ran no case of that name, and ended with status 0");
+		}
 		csink_suite_answer_free(&answer);
 	}
 	if (err && err != -EINTR && err != -ENOMEM) {
