@@ -29,8 +29,9 @@ struct csink_suite_case *csink_shared_take(struct csink_suite *suite, int side, 
 bool csink_shared_blame(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
 			const char *why);
 
-/** Make a run that is not judged, and give the cases that work elsewhere, too (in threads, in other processes), or
- * whose functions cannot be seen, a process of their own. Returns 0, -EINTR or -ENOMEM. suite_shared_runs.c */
+/** Make a run of each side that is not judged, and give the cases that work elsewhere, too (in threads, in other
+ * processes), or whose functions cannot be seen, a process of their own. Returns 0, -EINTR or -ENOMEM.
+ * suite_shared_runs.c */
 int csink_shared_check_functions(struct csink_suite *suite);
 
 #endif

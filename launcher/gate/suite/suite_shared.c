@@ -263,6 +263,7 @@ static int find_numbers(struct csink_suite *suite)
 	int err = 0;
 
 	for (int step = 0; step < MAX_STEPS && is_open && !err; step++) {
+		/* What each case that is asked for more has made so far; 0: the others. */
 		CSINK_AUTO_FREE double *before = calloc(suite->nr + 1, sizeof(*before));
 
 		is_open = false;
@@ -270,9 +271,9 @@ static int find_numbers(struct csink_suite *suite)
 			return -ENOMEM;
 		EACH_SHARED(suite, c)
 		{
-			before[c - suite->cases] = c->made;
 			if (c->work >= target / 3 || (double)c->n >= MAX_N)
 				continue;
+			before[c - suite->cases] = c->made;
 			c->n = (uint64_t)fmin(
 				MAX_N,
 				(double)c->n * fmax(2, fmin(c->work > 0 ? target / c->work : MAX_GROWTH, MAX_GROWTH)));
@@ -282,7 +283,7 @@ static int find_numbers(struct csink_suite *suite)
 		EACH_SHARED(suite, c)
 		{
 			/* More were asked for, and as many made: the case has a number of its own. */
-			if (is_open && c->n > 1 && c->made <= before[c - suite->cases] && c->work < target / 3) {
+			if (c->made <= before[c - suite->cases] && c->work < target / 3) {
 				c->n = 1;
 				c->work = target;
 			}

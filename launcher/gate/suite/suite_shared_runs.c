@@ -22,13 +22,13 @@ static bool is_frame(void *c, int side, const char *function)
 	return !strcmp(((struct csink_suite_case *)c)->frame, function);
 }
 
-/* Keep the cases that are pending, in their order. */
+/* Keep the cases that are pending and shared, in their order. */
 static void drop_others(struct csink_suite_case **cases, uint32_t *nr)
 {
 	uint32_t left = 0;
 
 	for (uint32_t i = 0; i < *nr; i++) {
-		if (cases[i]->state == CSINK_SUITE_PENDING)
+		if (cases[i]->state == CSINK_SUITE_PENDING && cases[i]->is_shared)
 			cases[left++] = cases[i];
 	}
 	*nr = left;
@@ -150,8 +150,8 @@ static bool is_below(const struct csink_suite_case *c)
 	return !is_time || part >= LEAST_BELOW || (double)run->weights.nr_samples < LEAST_SAMPLES * part;
 }
 
-/* Make a run with a profile that is not judged, and give the cases that work elsewhere, too (in threads, in other
- * processes), or whose functions cannot be seen, a process of their own. */
+/* Make a run of each side with a profile that is not judged, and give the cases that work elsewhere, too (in threads,
+ * in other processes), or whose functions cannot be seen, a process of their own. */
 int csink_shared_check_functions(struct csink_suite *suite)
 {
 	struct csink_suite_shared *shared = &suite->shared;
@@ -163,14 +163,18 @@ int csink_shared_check_functions(struct csink_suite *suite)
 	shared->new_first = false;
 	for (uint32_t i = 0; i < nr && !err; i++)
 		csink_suite_begin_data(cases[i], shared->jobs);
-	for (bool again = true; again && nr && !err;) {
-		again = false;
-		err = make_run(suite, CSINK_GATE_OLD, 0, cases, &nr, &again);
-	}
-	for (uint32_t i = 0; i < nr && !err; i++) {
-		cases[i]->is_shared = is_below(cases[i]);
-		nr_own += !cases[i]->is_shared;
-		csink_suite_begin_data(cases[i], shared->jobs);
+	/* On both sides: what one of them has moved to a thread is no less work. */
+	for (int side = 0; side < CSINK_GATE_NR_SIDES && !err; side++) {
+		for (bool again = true; again && nr && !err;) {
+			again = false;
+			err = make_run(suite, side, 0, cases, &nr, &again);
+		}
+		for (uint32_t i = 0; i < nr && !err; i++) {
+			cases[i]->is_shared = is_below(cases[i]);
+			nr_own += !cases[i]->is_shared;
+			csink_suite_begin_data(cases[i], shared->jobs);
+		}
+		drop_others(cases, &nr);
 	}
 	if (nr_own)
 		csink_gate_note(
