@@ -471,7 +471,7 @@ check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those o
 	@tests/stats/compare_stats $<
 
 .PHONY: check-suites
-check-suites: all ## compare suites of Catch2, and of harnesses that come from npm (which is asked) and as crates
+check-suites: all ## compare suites of Catch2, of pytest-benchmark, and of harnesses that come from npm (which is asked) and as crates
 	@scripts/install-deps suites
 	@tests/browser/fetch_npm $(B)/npm-suites tests/gate/suites/package.json
 	@mkdir -p $(B)/criterion
