@@ -35,15 +35,19 @@ static int raw_thread(void *arg)
 	return 0;
 }
 
-static void start_raw(uint64_t ms)
+/* Returns its TID. */
+static int start_raw(uint64_t ms)
 {
 	char *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	int tid;
 
 	nr_running++;
-	if (clone(raw_thread, stack + 65536,
-		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
-		  (void *)(uintptr_t)ms) < 0)
+	tid = clone(raw_thread, stack + 65536,
+		    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+		    (void *)(uintptr_t)ms);
+	if (tid < 0)
 		exit(2);
+	return tid;
 }
 
 static int raw(int argc, char **argv)
@@ -61,12 +65,14 @@ static int raw(int argc, char **argv)
 
 static int ended(int argc, char **argv)
 {
+	int tid;
+
 	(void)argc;
 	(void)argv;
 	stop = 1;
-	start_raw(60);
+	tid = start_raw(60);
 	guest_burn(40);
-	while (nr_running)
+	while (!syscall(SYS_tgkill, getpid(), tid, 0))
 		sched_yield();
 	puts("the thread has ended");
 	return 5;
