@@ -695,6 +695,22 @@ static void test_outside(void)
 	end_directory();
 }
 
+/* A recording of the library, the first of its process: all of its CPU time is in one row. */
+static void write_inside(int32_t pid, enum csink_rec_state state, uint64_t nr_samples, uint64_t ns)
+{
+	struct record r = record_new(8);
+	char name[32];
+
+	snprintf(name, sizeof(name), "%d.0.rec", (int)pid);
+	r.header->pid = pid;
+	r.header->state = state;
+	r.header->cpu_end_ns = ns;
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	record_row(&r, record_thread(&r, pid, "prog"), NULL, 0x401020, nr_samples, &ns);
+	record_write(&r, directory, name);
+	free(r.bytes);
+}
+
 /*
  * Samples of CPUs, of processes that have none of their own: each program's share the CPU time of all such processes of
  * it, less what the library recorded before their exec. Samples after the end of a process's events weigh at most what
@@ -730,14 +746,7 @@ static void test_unseen(void)
 		record_write(&r, directory, pid == 211 ? "211.0.rec" : "212.0.rec");
 		free(r.bytes);
 	}
-	r = record_new(8); /* what became the third */
-	r.header->pid = 213;
-	r.header->state = CSINK_REC_EXECED;
-	r.header->cpu_end_ns = before;
-	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
-	record_row(&r, record_thread(&r, 213, "prog"), NULL, 0x401020, 7, &before);
-	record_write(&r, directory, "213.0.rec");
-	free(r.bytes);
+	write_inside(213, CSINK_REC_EXECED, 7, before); /* what became the third */
 	r = outside_record(215, 1000, all);
 	record_row(&r, record_thread(&r, 215, "long"), NULL, 0x401008, 20, &all);
 	record_write(&r, directory, "215.0.rec");
@@ -859,14 +868,7 @@ static void test_stolen(void)
 	struct record r;
 
 	new_directory();
-	r = record_new(8);
-	r.header->pid = 231;
-	r.header->cpu_end_ns = weight;
-	r.header->state = CSINK_REC_EXITED;
-	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
-	record_row(&r, record_thread(&r, 231, "prog"), NULL, 0x401020, 10, &weight);
-	record_write(&r, directory, "231.0.rec");
-	free(r.bytes);
+	write_inside(231, CSINK_REC_EXITED, 10, weight);
 	write_outside(232, 1000, 20 * MS, CSINK_REC_EXITED, false);
 	write_outside(233, 1000, 30 * MS, CSINK_REC_EXITED, false);
 	r = outside_record(234, 1000, weight);

@@ -136,4 +136,8 @@ int csink_suite_check_job(const struct csink_suite_job *job);
 int csink_suite_add_lines(struct csink_suite *suite, int side, const char *text,
 			  size_t (*name_of)(const char *line, size_t len));
 
+/** Ask a side for its cases (csink_suite_ask_list), and add one for each line of the answer. Returns as both. */
+int csink_suite_list_lines(struct csink_suite *suite, int side, const char *const *more,
+			   size_t (*name_of)(const char *line, size_t len));
+
 #endif

@@ -53,13 +53,9 @@ static int is_gbench(struct csink_suite *suite)
 static int list_gbench(struct csink_suite *suite, int side)
 {
 	static const char *const with_number[] = {LIST, "--benchmark_min_time=1x", NULL};
-	struct csink_suite_answer answer, exact;
-	int err = csink_suite_ask_list(suite, side, list_all, &answer);
+	struct csink_suite_answer exact;
+	int err = csink_suite_list_lines(suite, side, list_all, NULL);
 
-	if (err)
-		return err;
-	err = csink_suite_add_lines(suite, side, answer.out, NULL);
-	csink_suite_answer_free(&answer);
 	err = err ? err : csink_suite_ask_side(suite, side, with_number, &exact);
 	if (err)
 		return err;

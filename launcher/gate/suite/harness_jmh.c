@@ -32,14 +32,8 @@ static size_t name_of(const char *line, size_t len)
 static int list_jmh(struct csink_suite *suite, int side)
 {
 	static const char *const more[] = {"-l", NULL};
-	struct csink_suite_answer answer;
-	int err = csink_suite_ask_list(suite, side, more, &answer);
 
-	if (err)
-		return err;
-	err = csink_suite_add_lines(suite, side, answer.out, name_of);
-	csink_suite_answer_free(&answer);
-	return err;
+	return csink_suite_list_lines(suite, side, more, name_of);
 }
 
 static void choose_jmh(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,

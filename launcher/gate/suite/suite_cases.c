@@ -132,6 +132,19 @@ int csink_suite_add_lines(struct csink_suite *suite, int side, const char *text,
 	return 0;
 }
 
+int csink_suite_list_lines(struct csink_suite *suite, int side, const char *const *more,
+			   size_t (*name_of)(const char *line, size_t len))
+{
+	struct csink_suite_answer answer;
+	int err = csink_suite_ask_list(suite, side, more, &answer);
+
+	if (err)
+		return err;
+	err = csink_suite_add_lines(suite, side, answer.out, name_of);
+	csink_suite_answer_free(&answer);
+	return err;
+}
+
 static void free_case(struct csink_suite_case *c)
 {
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {

@@ -171,8 +171,7 @@ static int try_once(struct csink_suite *suite, int side, double *cpu, bool *agai
 
 	*again = false;
 	if (!err && nr && csink_suite_left(suite) <= suite->shared.seconds) {
-		for (uint32_t i = 0; i < nr; i++)
-			csink_suite_case_fail(cases[i], CSINK_SUITE_NO_TIME_TO_TRY);
+		csink_shared_fail(cases, (uint32_t)nr, CSINK_SUITE_NO_TIME_TO_TRY);
 		nr = 0;
 	}
 	if (!err && nr)
@@ -195,8 +194,7 @@ static int try_once(struct csink_suite *suite, int side, double *cpu, bool *agai
 	if (err && err != -EINTR && err != -ENOMEM) {
 		snprintf(why, sizeof(why), "%s cannot be run: %.900s", csink_suite_sides[side],
 			 *suite->error ? suite->error : strerror(-err));
-		for (uint32_t i = 0; i < nr; i++)
-			csink_suite_case_fail(cases[i], "%s", why);
+		csink_shared_fail(cases, (uint32_t)nr, why);
 		err = 0;
 	}
 	free(cases);

@@ -1,6 +1,6 @@
 /*
- * Runs with a profile of a process that runs several cases: pairs of them, and one beforehand to see whether the
- * functions of the cases have all of their work. See suite_shared.c.
+ * Runs with a profile of a process that runs several cases: pairs of them, and before these one run a side that shows
+ * whether the functions of the cases have all of their work. See suite_shared.c.
  */
 #include <errno.h>
 #include <math.h>
@@ -182,10 +182,8 @@ int csink_shared_check_functions(struct csink_suite *suite)
 			"%u case%s elsewhere than below the function that the harness calls (in threads, in other "
 			"processes), or that function cannot be seen: %s a process of its own",
 			nr_own, nr_own > 1 ? "s work" : " works", nr_own > 1 ? "each has" : "it has");
-	if (err == -ETIME) {
-		for (uint32_t i = 0; i < nr; i++)
-			csink_suite_case_fail(cases[i], CSINK_SUITE_NO_TIME_TO_TRY);
-		err = 0;
-	}
-	return err;
+	if (err != -ETIME)
+		return err;
+	csink_shared_fail(cases, nr, CSINK_SUITE_NO_TIME_TO_TRY);
+	return 0;
 }
