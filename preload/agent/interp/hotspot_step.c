@@ -567,7 +567,7 @@ static bool leaf_at_jump(const struct csink_hotspot *vm, const struct csink_hots
 			 const struct csink_made_frame *frame, struct csink_hotspot_leaf *leaf)
 {
 	enum { MAX_BEHIND = 64 }; /* bytes from the pop to the jump */
-	bool is_first = frame->pc == blob->code && is_code(blob, frame->pc, "\x52", 1), is_popped = is_first;
+	bool is_pushed = is_code(blob, blob->code, "\x52", 1), is_popped = is_pushed && frame->pc == blob->code;
 	struct csink_hotspot_blob to;
 	uintptr_t target = 0;
 	uint8_t code[4];
@@ -582,7 +582,8 @@ static bool leaf_at_jump(const struct csink_hotspot *vm, const struct csink_hots
 		return follow(blob, frame, HOTSPOT_BY_FP, leaf) && csink_hotspot_blob(vm, leaf->ra, &to) &&
 		       to.kind == HOTSPOT_COMPILED;
 	}
-	for (uintptr_t at = frame->pc; !is_popped && at > blob->code && frame->pc - at < MAX_BEHIND; at--) {
+	for (uintptr_t at = frame->pc; is_pushed && !is_popped && at > blob->code && frame->pc - at < MAX_BEHIND;
+	     at--) {
 		is_popped = is_code(blob, at, "\x5a\x4c\x8b\xc0", 4) ||
 			    is_code(blob, at, "\x5a\x49\x89\xc0", 4); /* pop %rdx; mov %rax, %r8 */
 		if (is_popped && at == frame->pc)
