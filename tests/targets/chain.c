@@ -58,7 +58,7 @@ static void work(const char *name, double seconds)
 	int fd = path ? open(path, O_WRONLY | O_APPEND) : -1;
 
 	while ((at = (cpu_s() - from) / seconds) < 1)
-		(at >= begin && at < begin + 0.25 ? other : leaf)(100000);
+		(at >= begin && at < begin + 0.25 ? other : leaf)(400000);
 	if (fd < 0)
 		return;
 	dprintf(fd, "%s %.6f\n", name, cpu_s() - from);
