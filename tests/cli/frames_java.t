@@ -84,7 +84,7 @@ yields() { # TITLE OPTIONS...
 	is "$?:$(cat out err)" "0:done" "$title: virtual threads that give up their turn run as without countersink"
 	countersink export -f folded -e samples yields.pb.gz | awk '
 		{ all += $NF; whole += $0 ~ /^(__)?(clone3?|_start)[ ;]/ ? $NF : 0; copied += /;\[callers in the heap\];.*[Tt]haw/ ? $NF : 0 }
-		END { print (all >= 500 && copied >= 20 ? "enough" : all + 0 " and " copied + 0), (all - whole <= all / 200 ? "whole" : all - whole " of " all) }' >judged
+		END { print (all >= 500 && copied >= 20 ? "enough" : all + 0 " and " copied + 0), (all - whole <= all / 500 ? "whole" : all - whole " of " all) }' >judged
 	is "$(cat judged)" "enough whole" "$title: stacks of virtual threads are whole, also while their frames are copied back"
 }
 

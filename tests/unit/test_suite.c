@@ -151,7 +151,7 @@ static void test_jmh(void)
 	char why[128] = "";
 
 	same(chosen(&csink_suite_jmh, "p.C$I.m", 40),
-	     "bench|--own|^p\\.C\\$I\\.m$|-bm|ss|-bs|40|-wbs|40|-i|1|-wi|1|-f|0|-foe|true|-rf|json|-rff|/r",
+	     "bench|--own|^p\\.C\\$I\\.m$|-bs|40|-wbs|40|-bm|ss|-i|1|-wi|1|-f|0|-foe|true|-rf|json|-rff|/r",
 	     "JMH: a single shot of so many calls, of the benchmark alone");
 	ok(csink_suite_jmh.count(&c, NULL, report, why, sizeof(why)) == 80,
 	   "JMH: calls of all combinations of parameters");

@@ -103,14 +103,16 @@ static void print_verdicts(struct csink_json *json, const struct csink_gate_resu
 	csink_json_close(json, ']');
 }
 
-/* Of a run: a function, with what it is on the other side. */
+/* A function's weight in a run: the sum of the entries that were judged as that function. */
 static double weight_of(const struct csink_gate_result *r, const struct csink_gate_run *run, uint32_t function)
 {
 	const uint32_t *joined = r->verdicts->joined;
 	double sum = 0;
 
+	if (!joined)
+		return function < run->weights.nr ? run->weights.self[function] : 0;
 	for (uint32_t f = 0; f < run->weights.nr; f++)
-		sum += (joined ? joined[f] : f) == function ? run->weights.self[f] : 0;
+		sum += joined[f] == function ? run->weights.self[f] : 0;
 	return sum;
 }
 

@@ -102,10 +102,10 @@ void csink_gate_junit_property(FILE *out, char *fact);
 /** Write a case up to what it has of its own. */
 void csink_gate_junit_open(FILE *out, const char *class, const char *name);
 
-/** A case of a class that has the reason why there is no verdict. */
+/** Write a case whose <error> is the reason why there is no verdict. */
 void csink_gate_junit_error(FILE *out, const char *class, const char *error);
 
-/** From the end of what the suite's output is. */
+/** Close <system-out>, the suite and the document. */
 void csink_gate_junit_end(FILE *out);
 
 /** Write a badge, of a suite, too, as shields.io reads it from a URL (its "endpoint"). @word  one of the verdict's

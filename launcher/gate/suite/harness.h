@@ -64,7 +64,7 @@ struct csink_suite_harness {
 
 	/**
 	 * Append what runs all of these cases in one process, each for its own number of iterations and below the
-	 * function c->frame. The process appends to suite->report as csink_suite_share() reads it: lines of JSON with
+	 * function c->frame. The process appends to suite->report as csink_shared_take() reads it: lines of JSON with
 	 * "case" (the index in suite->cases) and "begins", "error", "iterations" and "seconds" of CPU time, or "ends"
 	 * (nothing is left of the case, its fixtures included). NULL: it takes a process for each case. Returns 0, or
 	 * -errno with suite->error.

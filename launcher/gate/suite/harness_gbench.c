@@ -135,7 +135,7 @@ static uint32_t figures_gbench(const struct csink_suite_case *c, const char *tex
 		struct csink_suite_figure figure;
 	} known[] = {
 		{"allocs_per_iter", {"allocations", "allocations", "allocs/op", NAN}},
-		{"max_bytes_used", {"allocated-peak", "allocated bytes at most", "bytes", NAN}},
+		{"max_bytes_used", {"allocated-peak", "peak allocated bytes", "bytes", NAN}},
 	};
 	struct csink_json_value *json = csink_json_read(text, strlen(text));
 	const struct csink_json_value *row = csink_json_first(csink_json_get(json, "benchmarks"));

@@ -39,6 +39,8 @@ static int list_jmh(struct csink_suite *suite, int side)
 static void choose_jmh(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
 		       struct csink_suite_job *job)
 {
+	static char *const fixed[] = {"-bm", "ss",   "-i",   "1",   "-wi",  "1",    "-f",
+				      "0",   "-foe", "true", "-rf", "json", "-rff", NULL};
 	struct csink_suite_words *argv = &job->argv;
 	char *name = csink_suite_escape(c->name, SPECIAL);
 
@@ -46,23 +48,11 @@ static void choose_jmh(struct csink_suite *suite, const struct csink_suite_case 
 	argv->lacked_memory |= !name;
 	csink_suite_put(argv, "^%s$", name ? name : "");
 	free(name);
-	csink_suite_put(argv, "-bm");
-	csink_suite_put(argv, "ss");
 	csink_suite_put(argv, "-bs");
 	csink_suite_put(argv, "%" PRIu64, n);
 	csink_suite_put(argv, "-wbs");
 	csink_suite_put(argv, "%" PRIu64, n);
-	for (size_t i = 0; i < 2; i++) {
-		csink_suite_put(argv, i ? "-wi" : "-i");
-		csink_suite_put(argv, "1");
-	}
-	csink_suite_put(argv, "-f");
-	csink_suite_put(argv, "0");
-	csink_suite_put(argv, "-foe");
-	csink_suite_put(argv, "true");
-	csink_suite_put(argv, "-rf");
-	csink_suite_put(argv, "json");
-	csink_suite_put(argv, "-rff");
+	csink_suite_put_all(argv, fixed);
 	csink_suite_put(argv, "%s", suite->report);
 }
 

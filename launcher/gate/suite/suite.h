@@ -1,10 +1,10 @@
 /*
- * Benchmark suites: many cases of one harness, each of which is run alone, in a process of its own or below a
- * function of its own. suite_ask.c runs a command and keeps what it prints; a harness (harness.h) lists and chooses its
- * cases; suite_cases.c finds the kind and the cases of both sides; suite_work.c finds how much work a run of each does;
- * suite_rounds.c makes the runs in random order; suite_shared.c, where one process runs all cases, since starting it
- * costs more than they do; suite_judge.c comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs
- * that do not end.
+ * Benchmark suites: many cases of one harness, each of which is run in a process of its own, or with others in one,
+ * below a function of its own. suite_ask.c runs a command and keeps what it prints; a harness (harness.h) lists and
+ * chooses its cases; suite_cases.c finds the kind and the cases of both sides; suite_work.c finds how much work a run
+ * of each does; suite_rounds.c makes the runs in random order; suite_shared.c, where one process runs all cases, since
+ * starting it costs more than they do; suite_judge.c comes to verdicts at one error rate over all cases;
+ * suite_watchdog.c ends runs that do not end.
  *
  * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
  * thread.
@@ -57,7 +57,7 @@ struct csink_suite_case {
 	char *error;
 	struct csink_gate_plan plan;
 	struct csink_suite_job jobs[CSINK_GATE_NR_SIDES];
-	struct csink_gate_scope scope; /* where harness->holds, or where it is shared */
+	struct csink_gate_scope scope; /* where harness->holds */
 	struct csink_gate_data data;
 	struct csink_gate_pin pin;
 	struct csink_gate_verdicts verdicts;
@@ -78,7 +78,6 @@ struct csink_suite_shared {
 	struct csink_gate_plan plan;
 	struct csink_gate_pin pin;
 	struct csink_gate_scope *scopes; /* of the cases that are pending */
-	uint32_t nr;                     /* cases that it ran first */
 	double start_seconds;            /* of CPU time, beside the cases */
 	double seconds, pair_seconds;    /* as of a case */
 	bool new_first;                  /* in the latest pair */
@@ -201,7 +200,7 @@ char *csink_suite_take_report(struct csink_suite *suite);
 /* How long a run may take that finds iterations, in seconds. */
 double csink_suite_trial_limit(const struct csink_suite *suite);
 
-/* Of what a process takes in all, its work is at least one such part. */
+/* The iterations of a run take at least one such part of the CPU time that starting its process takes. */
 #define CSINK_SUITE_PART_OF_START 4
 
 #define CSINK_SUITE_UNEQUAL_WORK                                                                                       \

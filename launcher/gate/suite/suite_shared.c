@@ -328,15 +328,15 @@ static int share(struct csink_suite *suite)
 		return shared->scopes ? err : -ENOMEM;
 	err = csink_suite_begin_jobs(suite, shared->jobs, &shared->plan, &shared->pin);
 	err = err ? err : csink_shared_check_functions(suite);
-	shared->nr = count(suite);
+	nr = count(suite);
 	EACH_SHARED(suite, c)
-	c->seconds = shared->seconds / shared->nr;
-	if (shared->nr)
+	c->seconds = shared->seconds / nr;
+	if (nr)
 		csink_gate_note(
 			suite->series,
-			"one process runs %u cases, since to start one takes %.0f ms of CPU time: what is judged of a "
-			"case is the CPU time of the samples below its function (--process=case has one for each)",
-			shared->nr, shared->start_seconds * 1e3);
+			"one process runs %u cases (to start it takes %.0f ms of CPU time): what is judged of a case "
+			"is the CPU time of the samples below its function; --process=case has a process for each",
+			nr, shared->start_seconds * 1e3);
 	return err;
 }
 

@@ -130,8 +130,10 @@ int csink_suite_share_pair(struct csink_suite *suite, uint32_t number, bool *is_
 		cases[i]->pair_seconds = seconds / nr;
 		for (uint32_t k = 1; k <= CSINK_GATE_NR_SIDES; k++) {
 			if (!data->runs[data->nr_runs - k].weights.nr_samples && cases[i]->state == CSINK_SUITE_PENDING)
-				csink_suite_case_fail(cases[i],
-						      "no sample of a run is below its function: does it do anything?");
+				csink_suite_case_fail(
+					cases[i],
+					"a run has no sample below its function: a longer --run-time or a higher "
+					"--frequency is needed, or --process=case");
 		}
 	}
 	*is_late = err == -ETIME;
