@@ -349,7 +349,7 @@ static int64_t give_end(struct collector *c, const struct covered *own, const st
 	const char *name = process->comm;
 	enum csink_spawn_reason reason = 0;
 
-	if (own->is_left_out)
+	if (own->is_left_out && !own->execed)
 		return add_absent(c, own->pid, own->comm, CSINK_SPAWN_NOT_FOLLOWED, rest);
 	if (own->is_outside && own->execed && !process->is_sampled && (process->reason || c->outside->is_filtered)) {
 		reason = process->reason ? process->reason : CSINK_SPAWN_NOT_FOLLOWED;

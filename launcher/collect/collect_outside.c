@@ -239,7 +239,7 @@ static void limit_all(struct collector *c)
 		if (!image->is_outside)
 			left -= (double)image->covered_cpu_ns;
 		else if (!image->is_by_cpu)
-			sum += (double)sampled_ns(image);
+			sum += (double)sampled_ns(image) + image->unsampled_ns;
 	}
 	for (uint32_t i = 0; i < c->nr_unseen; i++)
 		sum += c->unseen[i].sampled_ns > 0 ? c->unseen[i].ns : 0;
@@ -352,7 +352,7 @@ int csink_collect_outside_scales(const struct collector *c, const struct image *
 		missing += missing_ns(c, image, rec->threads[i]->tid, &used[i], sum / nr_samples);
 	if (!(rec->header.events[event].flags & CSINK_EVENT_BY_PERIOD))
 		given = CSINK_MIN(given, missing);
-	factor = c->most < 1 ? c->most : (sum + given) / sum;
+	factor = c->most * (sum + given) / sum;
 	for (uint32_t i = 0; i < rec->nr_threads; i++)
 		scales[i] = factor;
 	return 0;

@@ -812,15 +812,16 @@ static void test_not_followed(void)
 		{.pid = 224, .comm = "brief", .cpu_ns = 11 * MS, .has_cpu = 1, .is_sampled = 1},
 		{.pid = 225, .comm = "brief", .cpu_ns = 1 * MS, .has_cpu = 1, .is_sampled = 1},
 		{.pid = 226, .comm = "other", .cpu_ns = 10 * MS, .has_cpu = 1},
+		{.pid = 227, .comm = "last", .cpu_ns = 10 * MS, .has_cpu = 1},
 	};
 	struct csink_outside_thread threads[] = {{225, 225, MS / 2}, {225, 228, MS / 2}};
 	struct csink_outside outside = {.threads = threads,
 					.nr_threads = 2,
-					.user_ns = 124 * MS,
+					.user_ns = 134 * MS,
 					.has_rusage = 1,
 					.is_filtered = 1,
 					.processes = processes,
-					.nr_processes = 6};
+					.nr_processes = 7};
 	struct csink_profile *p;
 
 	new_directory();
@@ -832,16 +833,18 @@ static void test_not_followed(void)
 	write_outside(223, 1000, 10 * MS, CSINK_REC_EXECED, false);
 	write_outside(224, 1000, 10 * MS, CSINK_REC_EXECED, false);
 	write_outside(226, 1000, 10 * MS, CSINK_REC_EXITED, true);
+	write_outside(227, 1000, 7 * MS, CSINK_REC_EXECED, true);
 	p = collect(&outside);
-	is_num(sum(p, "task-clock", NULL, NULL), 124 * MS, "not followed: all time is there, once");
+	is_num(sum(p, "task-clock", NULL, NULL), 134 * MS, "not followed: all time is there, once");
 	is_num(sum(p, "task-clock", "pid", "221"), 60 * MS,
 	       "not followed, between two others: the process has its time");
 	is_num(self(p, "task-clock", "[not sampled: brief]"), 2 * MS,
 	       "after an exec, a program without samples has what is left");
-	is_num(self(p, "task-clock", "[not followed: other]"), (20 + 20 + 2 + 10) * MS,
+	is_num(self(p, "task-clock", "[not followed: other]"), (20 + 20 + 2 + 10 + 7) * MS,
 	       "not followed: sampled or not, the program has its own time");
+	is_num(self(p, "task-clock", "[not followed: last]"), 3 * MS, "not followed: what it became has the rest");
 	is_num(self(p, "samples", "[not followed: other]"), 0, "not followed: it has no samples");
-	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "other (not followed) (4 times)",
+	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "other (not followed) (5 times)",
 	       "not followed: the program is named, once for each process");
 	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "5",
 	       "processes: those in the profile, with and without samples of their own");
@@ -885,6 +888,20 @@ static void test_stolen(void)
 	processes[0].is_unwaited = 1;
 	p = collect(&outside);
 	is_num(sum(p, "task-clock", "pid", "232"), 20 * MS, "a process that no other waited for: the sum is not known");
+	csink_profile_free(p);
+	end_directory();
+
+	new_directory();
+	write_outside(232, 1000, 20 * MS, CSINK_REC_EXITED, false);
+	write_outside(233, 1000, 30 * MS, CSINK_REC_EXITED, false);
+	processes[1].cpu_ns = 40 * MS;
+	processes[2].cpu_ns = 10 * MS;
+	outside = (struct csink_outside){
+		.user_ns = 45 * MS, .has_rusage = 1, .processes = processes + 1, .nr_processes = 2};
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", "pid", "232"), 36 * MS,
+	       "stolen time: a process has its share of what it is counted");
+	is_num(sum(p, "task-clock", "pid", "233"), 9 * MS, "stolen time: so has one with too many samples");
 	csink_profile_free(p);
 	end_directory();
 }
