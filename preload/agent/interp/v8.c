@@ -505,6 +505,12 @@ struct kept {
 	struct csink_v8_kept frames[NR_FRAMES];
 };
 
+/* Where the thread keeps what it has seen of this function; another one may be there. */
+static struct seen *seen_at(struct csink_interp_room *room, uint64_t function)
+{
+	return &((struct kept *)room->kept)->seen[(function >> 3 ^ function >> 10) % NR_SEEN];
+}
+
 /* Where the thread keeps what it knows of the frame with this return address; another frame's may be there. */
 static struct csink_v8_kept *kept_at(struct csink_interp_room *room, uintptr_t pc)
 {
@@ -548,7 +554,6 @@ static bool take_inlined(struct csink_interp_walk *walk, const struct csink_v8_f
 		    !(of = take_function(walk, inlined[i].shared, of, &place)))
 			break;
 		kept->frames[i] = walk->room->frames[walk->nr_frames - 1];
-		kept->recording = csink_code_ids_nr_resets;
 		kept->nr = i + 1 == nr ? (uint32_t)nr : 0;
 	}
 	return true;
@@ -630,11 +635,12 @@ static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const 
 			.walk = walk->room->nr_walks, .function = function, .shared = shared_of(walk, function)};
 		if (!walk->room->own && seen->shared)
 			begin_thread(walk);
-		if (seen->shared &&
-		    (!identify(walk, seen->shared, &seen->identity) || !load_compared(walk, seen, seen->words))) {
+		if (seen->shared && !identify(walk, seen->shared, &seen->identity)) {
 			seen->function = 0;
 			return true;
 		}
+		if (seen->shared && !load_compared(walk, seen, seen->words))
+			seen->function = 0; /* of this frame alone */
 	}
 	if (!seen->shared) {
 		miss(walk);
@@ -663,16 +669,9 @@ static void walk_v8(struct csink_interp_walk *walk)
 				       .is_exact = true,
 				       .is_innermost = true};
 	struct csink_module module;
-	struct seen *seen;
 	uintptr_t record = frame.begin;
 	uint64_t wasm = (uint64_t)csink_v8_layout(walk)->frame_wasm << 1;
 
-	if (!walk->room->kept)
-		walk->room->kept = csink_private_get(sizeof(struct kept));
-	walk->is_broken = !walk->room->kept;
-	if (walk->is_broken)
-		return;
-	seen = ((struct kept *)walk->room->kept)->seen;
 	/* The interrupted instruction of a builtin stays, and what called it is named. */
 	if (csink_modules_find(frame.pc, &module) || csink_code_copies_have(frame.pc))
 		record = 0;
@@ -685,9 +684,12 @@ static void walk_v8(struct csink_interp_walk *walk)
 		if (frame.end != UINTPTR_MAX && frame.begin != UINTPTR_MAX)
 			function = function_of(walk, frame.begin, frame.end);
 		is_function = function & TAG;
+		if (is_function && !walk->room->kept) /* most threads of a program have no functions */
+			walk->room->kept = csink_private_get(sizeof(struct kept));
+		if (is_function && !walk->room->kept)
+			return;
 		if ((is_function || !i || (function && function == wasm)) && has_no_tables(frame.pc, frame.is_exact) &&
-		    !(is_function ? take_frame(walk, function, &frame,
-					       &seen[(function >> 3 ^ function >> 10) % NR_SEEN], record)
+		    !(is_function ? take_frame(walk, function, &frame, seen_at(walk->room, function), record)
 				  : take_other(walk, &frame, record)))
 			break;
 		frame.is_innermost = !i && !(function & TAG) && csink_v8_is_own_code(walk, frame.pc);

@@ -317,7 +317,8 @@ int csink_v8_find_inlined(struct csink_interp_walk *walk, uintptr_t pc, uint64_t
 				       .start = is_found ? code.start : 0,
 				       .code = code.object,
 				       .states = code.states,
-				       .identity = identity};
+				       .identity = identity,
+				       .recording = csink_code_ids_nr_resets};
 	index = is_found ? find_state(walk, version, &code, pc - code.start) : -1;
 	return index >= 0 ? read_state(walk, version, code.states, (uint32_t)index, inlined) : 0;
 }

@@ -25,13 +25,16 @@ static bool starts_enabled(const struct csink_group_open *open)
 	return open->how == CSINK_GROUP_SIGTRAP && open->members == 1u << open->leader;
 }
 
+/* Before Linux 5.13. Set by the thread that finds it; others may find it as well. */
+static _Atomic bool lacks_remove_on_exec;
+
 static void leader_attr(struct perf_event_attr *attr, const struct csink_group_open *open)
 {
 	attr->disabled = !starts_enabled(open);
 	attr->sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
 	attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	/* The mapping may outlive the image: by a process that shares the memory, or while one reads it by /proc. */
-	attr->remove_on_exec = 1;
+	attr->remove_on_exec = !lacks_remove_on_exec;
 	if (open->how == CSINK_GROUP_SETSIG) {
 		attr->wakeup_events = 1; /* the signal is the wake-up */
 		/*
@@ -66,9 +69,12 @@ static int open_one(const struct csink_group_open *open, uint32_t i, int leader_
 		attr.exclusive = 0;
 		attr.precise_ip = 0;
 	}
-	while ((fd = csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC)) == -EINVAL &&
-	       attr.remove_on_exec && !attr.sigtrap)
-		attr.remove_on_exec = 0; /* before Linux 5.13 */
+	fd = csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
+	if (fd == -EINVAL && attr.remove_on_exec && !attr.sigtrap) {
+		attr.remove_on_exec = 0;
+		fd = csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
+		lacks_remove_on_exec = fd >= 0;
+	}
 	return fd;
 }
 
