@@ -19,6 +19,7 @@
 
 #define MAX_SEGMENTS 64
 #define MAX_FOLIO (2 << 20)   /* pages that the kernel holds together go together, or stay */
+#define MAX_TRIES 3           /* to drop pages, which the kernel may hold for a moment, to move them itself */
 #define POOL_BYTES (16 << 20) /* of pages, of which some are given to the kernel before it reads a file */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -147,11 +148,11 @@ static void advise(int fd, const struct range *range)
 static bool drop(int fd, const struct range *range)
 {
 	advise(fd, range);
-	if (!is_in_memory(fd, range))
-		return true;
-	/* A file that was just built is not on disk yet, and what is dirty stays. */
-	fdatasync(fd);
-	advise(fd, range);
+	for (int tries = 0; tries < MAX_TRIES && is_in_memory(fd, range); tries++) {
+		/* A file that was just built is not on disk yet, and what is dirty stays. */
+		fdatasync(fd);
+		advise(fd, range);
+	}
 	return !is_in_memory(fd, range);
 }
 

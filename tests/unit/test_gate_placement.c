@@ -7,12 +7,14 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/gate/placement.h"
 #include "tests/unit/tap.h"
 
 #define MAX_PAGES 16384
+#define DEADLINE_S 30
 
 static char directory[] = "/var/tmp/countersink-placement.XXXXXX";
 static struct csink_random dice;
@@ -221,14 +223,27 @@ static void test_held(const char *path)
 	csink_gate_placement_free(&placement);
 }
 
-/* The page is put out of memory by hand: if it is there again, it was touched. */
-static bool is_touched(struct csink_gate_placement *placement, const char *path, int side)
+/* The kernel keeps a page that it holds at that moment, to move it for instance: until it lets go of it. */
+static bool put_out_of_memory(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	time_t deadline = time(NULL) + DEADLINE_S;
+	bool is_out;
 
-	fdatasync(fd);
-	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	do {
+		fdatasync(fd);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		is_out = !count_in_memory(path);
+	} while (!is_out && time(NULL) < deadline);
 	close(fd);
+	return is_out;
+}
+
+/* Its pages are put out of memory by hand: if any is there again, it was touched. */
+static bool is_touched(struct csink_gate_placement *placement, const char *path, int side)
+{
+	if (!put_out_of_memory(path))
+		ok(0, "the kernel lets go of a file's pages within %d s", DEADLINE_S);
 	csink_gate_placement_move(placement, side, &dice);
 	return count_in_memory(path) > 0;
 }
