@@ -120,8 +120,9 @@ int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_ga
 {
 	size_t nr = (size_t)data->functions.nr + 1;
 	CSINK_AUTO_FREE struct csink_place *places = calloc(nr, sizeof(*places));
-	uint32_t *to = calloc(nr * 4, sizeof(*to));
-	struct joining j = {.functions = &data->functions, .places = places, .to = to, .of_place = to + nr};
+	CSINK_AUTO_FREE uint32_t *scratch = calloc(nr * 3, sizeof(*scratch));
+	uint32_t *to = calloc(nr, sizeof(*to));
+	struct joining j = {.functions = &data->functions, .places = places, .to = to, .of_place = scratch};
 	int err;
 
 	*view = *data;
@@ -130,7 +131,7 @@ int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_ga
 	view->functions.edges = NULL;
 	view->functions.nr_edges = view->functions.cap_edges = 0;
 	view->functions.calls = (struct csink_table){0};
-	err = places && to ? join(&j) : -ENOMEM;
+	err = places && scratch && to ? join(&j) : -ENOMEM;
 	err = err ?: copy_runs(view, data, to) ?: csink_gate_calls_move(&view->functions, data->functions.edges, data->functions.nr_edges, to);
 	*joined = err ? NULL : to;
 	if (!err)
