@@ -21,9 +21,23 @@
 
 #define MAX_LEVELS 4
 
-int csink_run_directory_create(struct csink_run_directory *directory)
+/* Have some small recordings room there? A file system that cannot answer has. */
+static bool has_room(int dir_fd)
 {
-	int err = csink_run_dir_create(directory->path, sizeof(directory->path));
+	enum { ROOM = 64 * 1024 };
+	CSINK_AUTO_CLOSE int fd = openat(dir_fd, "room", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int err;
+
+	if (fd < 0)
+		return errno != ENOSPC && errno != EDQUOT;
+	err = posix_fallocate(fd, 0, ROOM);
+	unlinkat(dir_fd, "room", 0);
+	return err != ENOSPC && err != EDQUOT;
+}
+
+static int create_in(struct csink_run_directory *directory, unsigned int *place)
+{
+	int err = csink_run_dir_create(place, directory->path, sizeof(directory->path));
 
 	directory->fd = -1;
 	if (err)
@@ -32,14 +46,27 @@ int csink_run_directory_create(struct csink_run_directory *directory)
 	if (!chmod(directory->path, 0700))
 		directory->fd = open(directory->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	/* As long as this is held, it is no leftover (leftovers.c). */
-	if (directory->fd >= 0 && !flock(directory->fd, LOCK_SH))
-		return 0;
+	if (directory->fd >= 0 && !flock(directory->fd, LOCK_SH)) {
+		if (has_room(directory->fd))
+			return 0;
+		errno = ENOSPC;
+	}
 	err = -errno;
 	if (directory->fd >= 0)
 		close(directory->fd);
 	directory->fd = -1;
 	rmdir(directory->path);
 	return err;
+}
+
+int csink_run_directory_create(struct csink_run_directory *directory)
+{
+	unsigned int place = 0;
+	int err, full = 0;
+
+	while ((err = create_in(directory, &place)) == -ENOSPC && place < CSINK_RUN_DIR_PLACES)
+		full = err;
+	return err && full ? full : err;
 }
 
 bool csink_run_directory_read_head(int dir_fd, const char *name, struct csink_rec_header *head)

@@ -18,7 +18,8 @@ struct csink_run_directory {
 	int fd; /* < 0: there is none */
 };
 
-/** Make the run directory where csink_run_dir_create finds a place. Returns 0 or its -errno. */
+/** Make the run directory, in the first place of csink_run_dir_create that has room for recordings. Returns 0 or
+ * -errno. */
 int csink_run_directory_create(struct csink_run_directory *directory);
 
 /** Read the header of a recording there. Returns false if it is none, or names no process. */

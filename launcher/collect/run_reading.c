@@ -106,6 +106,11 @@ static bool has_writers(int dir_fd, const char *path)
 	return found;
 }
 
+bool csink_reading_is_live(const struct csink_reading *reading, const char *path)
+{
+	return has_writers(reading->fd, path);
+}
+
 int csink_reading_remove(struct csink_reading *reading, const char *path)
 {
 	/* The library starts us when the run's first process has ended: its recordings may be removed. Processes of the

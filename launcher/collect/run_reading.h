@@ -26,6 +26,9 @@ int csink_reading_open(struct csink_reading *reading, const char *path);
 /** Are all recordings still there that were there at first? If not, what was read is not all. Context: thread. */
 bool csink_reading_is_whole(const struct csink_reading *reading);
 
+/** Does a process still write there? @path as given to csink_reading_open(). Context: thread. */
+bool csink_reading_is_live(const struct csink_reading *reading, const char *path);
+
 /**
  * Remove the recordings of a run that has ended, and the directory with them.
  * @path  what was given to csink_reading_open().

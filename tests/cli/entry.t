@@ -143,13 +143,13 @@ run_planted() {
 	LD_PRELOAD=$TMP/planted/$1/libcountersink.so COUNTERSINK_EVENTS=page-faults:u,minor-faults:u COUNTERSINK_OUTPUT=n.pb.gz \
 		"$TARGETS/burn" 30 >out 2>err
 	echo "$?:$(cat ran 2>&1)"
-	left=$(sed -n 's/.*the recordings stay in \([^;]*\);.*/\1/p' err)
+	left=$(sed -n 's/.*`countersink report -o [^ ]* \([^ `]*\)`.*/\1/p' err)
 	test -z "$left" || countersink report -o n.pb.gz "$left" >report 2>&1
 	rm -rf "$left"
 }
 for dir in a/b/c a/countersink/other a/countersink; do
 	is "$(run_planted $dir)" "0:cat: ran: No such file or directory" "a library in $dir does not run a countersink of a directory above"
-	like "$(cat err)" 'no countersink beside the library: the recordings stay in' "a library in $dir: the missing countersink is reported"
+	like "$(cat err)" 'no countersink beside the library: .countersink report -o ' "a library in $dir: the missing countersink is reported"
 	like "$(cat report)" 'which is not beside libcountersink' "a library in $dir does not load an API library of a directory above"
 done
 

@@ -30,6 +30,7 @@ read_live() {
 	is $? 0 "$name: the run directory is unchanged"
 	chmod 500 "$dir" && countersink report "$dir" >out 2>&1
 	is $? 0 "$name: report needs no write permission"
+	like "$(cat out)" "^countersink: $dir: the run goes on; this is what it did until now" "$name: a report that is not kept says that the run goes on"
 	chmod 700 "$dir"
 }
 

@@ -74,7 +74,7 @@ is "$(ls "$TMP/shm")" "" "a shell after dropping privileges: no run directory is
 # A child that still runs as root: no process with fewer privileges can change its recording.
 dropped root-child exit
 is $? 3 "a child with more privileges: the program keeps its status"
-left=$(sed -n 's/^countersink: recordings of processes with more privileges are in \([^ ,]*\),.*as root.*/\1/p' err)
+left=$(sed -n 's/^countersink: recordings of processes with more privileges are not in the profile: `countersink report -o FILE \([^ ,]*\)`, as root.*/\1/p' err)
 is "$(stat -c '%u %a' "$left")" "0 700" "a child with more privileges: its recording is root's, and named"
 is "$(functions p.pb.gz)" "after_drop before_drop " "a child with more privileges: the profile has the rest"
 is "$(ls "$TMP/shm")" "$(basename "$left")" "a child with more privileges: nothing else is left"
@@ -89,7 +89,7 @@ is "$(ls "$TMP/shm")" "" "a child with more privileges: nothing is left after th
 mkdir -m 755 cage
 dropped chroot exit "$TMP/place/cage"
 is $? 3 "chroot: the program keeps its status"
-like "$(cat err)" "^countersink: no countersink beside the library: the recordings stay in $TMP/shm/[^ ]*; .countersink report -o $TMP/place/p.pb.gz " \
+like "$(cat err)" "^countersink: no countersink beside the library: .countersink report -o $TMP/place/p.pb.gz $TMP/shm/[^ ]*. makes " \
 	"chroot: the recordings' place and the remedy are reported"
 countersink report -q -o p.pb.gz "$TMP"/shm/*
 is "$(functions p.pb.gz)" "after_drop before_drop " "chroot: report makes the profile"

@@ -284,7 +284,8 @@ static int report(const struct csink_options *o, const char *path)
 	if (*output) {
 		err = save_as(profile, output, is_dir ? path : NULL, &reading, quiet, &save);
 		output = save.path;
-	}
+	} else if (is_dir && !quiet && csink_reading_is_live(&reading, path))
+		csink_say("%s: the run goes on; this is what it did until now", path);
 	csink_reading_close(&reading);
 	if (!quiet) {
 		printed = narrow(o, profile);

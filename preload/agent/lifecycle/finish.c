@@ -186,9 +186,9 @@ static void make_profile(const char *run_dir, const char *to)
 	pid_t pid;
 
 	if (!csink_installed_find(CSINK_INSTALLED_PROGRAM, program) || !stack) {
-		csink_finish_complain("no countersink beside the library: the recordings stay in %s; "
-				      "`countersink report -o %s %s` makes the profile",
-				      run_dir, to, run_dir);
+		csink_finish_complain("no countersink beside the library: `countersink report -o %s %s` makes the "
+				      "profile of the recordings",
+				      to, run_dir);
 		goto out;
 	}
 	clean_environment(envp);
@@ -277,29 +277,26 @@ static void copy_recording(void)
 	const struct csink_rec_header *header = csink_own_recording.header;
 	size_t bytes = (size_t)atomic_load(&csink_own_recording.next_block) * CSINK_REC_BLOCK;
 	char dir[256], file[300], to[PATH_MAX];
-	int fd, err = 0;
+	unsigned int place = 0;
+	int fd, err;
 
 	later_output(to, sizeof(to));
-	if (!is_within_limit(bytes))
-		err = -EFBIG;
-	else
-		err = csink_run_dir_create(dir, sizeof(dir));
-	if (err < 0) {
+	err = is_within_limit(bytes) ? csink_run_dir_create(&place, dir, sizeof(dir)) : -EFBIG;
+	if (!err) {
+		snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
+		fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd >= 0 && write_all(fd, (const char *)header, bytes) && copy_cut(fd, bytes)) {
+			make_profile(dir, to);
+		} else {
+			err = -errno;
+			unlink(file);
+			rmdir(dir);
+		}
+		if (fd >= 0)
+			csink_rawcall(SYS_close, fd);
+	}
+	if (err)
 		csink_finish_complain("samples taken after the profile was made are lost: %s", strerror(-err));
-		return;
-	}
-	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
-	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && write_all(fd, (const char *)header, bytes) && copy_cut(fd, bytes)) {
-		make_profile(dir, to);
-	} else {
-		csink_finish_complain("samples taken after the profile was made are lost: %s: %s", file,
-				      strerror(errno));
-		unlink(file);
-		rmdir(dir);
-	}
-	if (fd >= 0)
-		csink_rawcall(SYS_close, fd);
 }
 
 /* Was the recording collected before the last samples were in it? A file that cannot be found may be out of reach only,
@@ -322,9 +319,9 @@ static void make_own_profile(void)
 		later_output(to, sizeof(to));
 	make_profile(csink_config.run_dir, csink_config.outlives ? to : output);
 	if (csink_handover_left(&left))
-		csink_finish_complain("recordings of processes with more privileges are in %s, and not in the profile: "
+		csink_finish_complain("recordings of processes with more privileges are not in the profile: "
 				      "`countersink report -o FILE %s`, as root, makes one of them",
-				      left, left);
+				      left);
 }
 
 void csink_finish_image(void)

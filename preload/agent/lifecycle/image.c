@@ -149,17 +149,26 @@ static const char *explain_unrecorded(int err, char *text, size_t size)
 	return text;
 }
 
+/* A new run tries the next place where a full one has room for a directory, but not for the first blocks. */
 static int try_recording(void)
 {
-	int err = 0;
+	char *dir = csink_config.run_dir;
+	bool is_new = !*dir;
+	unsigned int place = 0;
+	int err, full = 0;
 
-	if (!csink_config.run_dir[0])
-		err = csink_run_dir_create(csink_config.run_dir, sizeof(csink_config.run_dir));
-	if (err)
-		csink_config.run_dir[0] = '\0'; /* not the last place that was tried */
-	else
-		err = csink_recording_create(&csink_own_recording, csink_config.run_dir, csink_config.max_bytes);
-	return err == -EACCES ? record_beside(err) : err;
+	for (;;) {
+		err = is_new ? csink_run_dir_create(&place, dir, sizeof(csink_config.run_dir)) : 0;
+		if (err) {
+			*dir = '\0'; /* not the last place that was tried */
+			return full ? full : err;
+		}
+		err = csink_recording_create(&csink_own_recording, dir, csink_config.max_bytes);
+		if (!is_new || err != -ENOSPC)
+			return err == -EACCES ? record_beside(err) : err;
+		full = err;
+		rmdir(dir);
+	}
 }
 
 static bool has_recording(int err)

@@ -48,14 +48,15 @@ void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES])
 	places[3] = "/tmp";
 }
 
-int csink_run_dir_create(char *dir, size_t size)
+int csink_run_dir_create(unsigned int *place, char *dir, size_t size)
 {
 	const char *places[CSINK_RUN_DIR_PLACES];
 	int err = -ENOENT;
 
 	csink_run_dir_places(places);
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(places); i++) {
-		int now = suits(places[i]) ? try_place(places[i], dir, size) : -ENOENT;
+	while (*place < CSINK_ARRAY_SIZE(places)) {
+		const char *in = places[(*place)++];
+		int now = suits(in) ? try_place(in, dir, size) : -ENOENT;
 
 		if (now == 0)
 			return 0;

@@ -16,10 +16,12 @@ void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES]);
 /**
  * Make a directory, mode 0700, with a name that cannot be guessed: in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp, the
  * first that takes it (of root's, that others may pass through). Memory-backed places come first: recordings are
- * written by page faults in other people's programs. Returns 0, or -errno of the last place tried; @dir is set.
- * Context: init.
+ * written by page faults in other people's programs.
+ * @place  which one to try first, from 0; becomes the number of the one after that of the directory. So a caller that
+ *         finds no room there goes on.
+ * Returns 0, or -errno of the last place tried; @dir is set. Context: init.
  */
-int csink_run_dir_create(char *dir, size_t size);
+int csink_run_dir_create(unsigned int *place, char *dir, size_t size);
 
 /** The same in the directory that the first @len bytes of @place name. Context: thread. */
 int csink_run_dir_create_in(const char *place, size_t len, char *dir, size_t size);
