@@ -1,4 +1,5 @@
 /* Walkers against a known truth: 10, 30 and 100 frames without frame pointers, interrupted at any instruction. */
+#include "include/internal/clock.h"
 #include "preload/agent/unwind/cfi_row.h"
 #include "preload/agent/unwind/unwind.h"
 #include "tests/unit/tap.h"
@@ -15,9 +16,12 @@
 #include <unistd.h>
 
 #define NR_SAMPLES 3000
-#define DEADLINE_S 60
+#define PAUSE_NS 50000                    /* between two of them */
+#define DEADLINE_NS (60 * CSINK_NS_PER_S) /* of CPU time: how much of it a busy machine gives is another matter */
 
 typedef void walker_t(struct csink_walk *walk, const ucontext_t *uc);
+
+static timer_t timer;
 
 static struct {
 	walker_t *walker;
@@ -69,6 +73,23 @@ static void walk_kept(struct csink_walk *walk, const ucontext_t *uc)
 		      memcmp(alone.frames, walk->frames, alone.nr_frames * sizeof(*alone.frames)) != 0;
 }
 
+/* Signals the thread once. */
+static void set_timer(void)
+{
+	const struct itimerspec when = {.it_value = {0, PAUSE_NS}};
+
+	timer_settime(timer, 0, &when, NULL);
+}
+
+static void start_timer(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF};
+
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	set_timer();
+}
+
 static void on_tick(int sig, siginfo_t *info, void *context)
 {
 	struct csink_walk walk = {.stack = &run.stack, .frames = run.frames, .max_frames = CSINK_MAX_DEPTH};
@@ -92,6 +113,7 @@ static void on_tick(int sig, siginfo_t *info, void *context)
 		run.first_wrong_pc = csink_context_pc(uc);
 		memcpy(run.first_wrong_frames, walk.frames, walk.nr_frames * sizeof(*walk.frames));
 	}
+	set_timer(); /* from the end of this walk on, so that the program goes on, however long walks take */
 }
 
 static void print_wrong(void)
@@ -102,29 +124,16 @@ static void print_wrong(void)
 		printf("#   0x%lx %d\n", (long)run.first_wrong_frames[i], truth_nr(run.first_wrong_frames[i] - 1));
 }
 
-static timer_t start_timer(long period_ns)
-{
-	struct itimerspec when = {{0, period_ns}, {0, period_ns}};
-	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF};
-	timer_t timer;
-
-	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
-	timer_create(CLOCK_MONOTONIC, &event, &timer);
-	timer_settime(timer, 0, &when, NULL);
-	return timer;
-}
-
 static void check_walker(walker_t *walker, const char *name, unsigned int depth, unsigned int work)
 {
-	time_t deadline = time(NULL) + DEADLINE_S;
+	uint64_t deadline_ns = csink_clock_ns(CLOCK_THREAD_CPUTIME_ID) + DEADLINE_NS;
 	unsigned int allowed = NR_SAMPLES / 1000;
 	unsigned long sum = 0;
-	timer_t timer;
 
 	run.walker = walker;
 	run.exact = run.wrong = run.elsewhere = run.errno_changed = run.misled = run.joined = run.differ = 0;
-	timer = start_timer(100000);
-	while (run.exact + run.wrong < NR_SAMPLES && time(NULL) < deadline)
+	start_timer();
+	while (run.exact + run.wrong < NR_SAMPLES && csink_clock_ns(CLOCK_THREAD_CPUTIME_ID) < deadline_ns)
 		for (int i = 0; i < 16; i++)
 			sum += deep_call(depth, work, sum);
 	timer_delete(timer);
