@@ -29,7 +29,7 @@ static bool wait_for_zombie(pid_t pid)
 	char path[64], stat[256], *close_paren;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 6000; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 		ssize_t got = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
 
@@ -41,6 +41,7 @@ static bool wait_for_zombie(pid_t pid)
 			return true;
 		poll(NULL, 0, 5);
 	}
+	ok(0, "process %d has become a zombie", pid);
 	return false;
 }
 

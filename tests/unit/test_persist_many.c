@@ -160,7 +160,7 @@ static unsigned next_random(unsigned *seed)
 static void die_in(long us)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
-	struct itimerspec when = {.it_value = {0, 1000 * us}};
+	struct itimerspec when = {.it_value = {us / 1000000, us % 1000000 * 1000}};
 	timer_t timer;
 
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &when, NULL))
