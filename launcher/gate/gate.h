@@ -29,6 +29,8 @@ struct csink_gate_metric {
 
 struct csink_gate_run {
 	enum csink_gate_side side;
+	int32_t number;                         /* of the run on its side, from 0; -1: not known (a baseline's) */
+	int cpu;                                /* that it was pinned to; -1: none */
 	double metrics[CSINK_GATE_MAX_METRICS]; /* NAN: not measured */
 	struct csink_gate_weights weights;
 };
@@ -44,7 +46,8 @@ struct csink_gate_data {
 	bool exact; /* instructions are counted: there is no chance in it */
 };
 
-/** Room for a run at the end, all its metrics NAN. Returns it or NULL without memory; pointers to others are invalid.
+/** Room for a run at the end, all its metrics NAN, number and cpu -1. Returns it or NULL without memory; pointers to
+ * others are invalid.
  */
 struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csink_gate_side side);
 

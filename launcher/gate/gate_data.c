@@ -24,6 +24,8 @@ struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csi
 	run = &data->runs[data->nr_runs++];
 	memset(run, 0, sizeof(*run));
 	run->side = side;
+	run->number = -1;
+	run->cpu = -1;
 	for (uint32_t i = 0; i < CSINK_GATE_MAX_METRICS; i++)
 		run->metrics[i] = NAN;
 	return run;

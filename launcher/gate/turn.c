@@ -201,7 +201,20 @@ static int keep(struct csink_gate_series *series, enum csink_gate_side side, con
 	return series->merges[side] ? csink_merge_add_run(series->merges[side], profile, number) : -ENOMEM;
 }
 
-static int take_scopes(struct csink_gate_series *series, enum csink_gate_side side,
+/* Returns NULL without memory. */
+static struct csink_gate_run *begin_run(const struct csink_gate_series *series, struct csink_gate_data *data,
+					enum csink_gate_side side, int32_t number)
+{
+	struct csink_gate_run *run = csink_gate_run_add(data, side);
+
+	if (run) {
+		run->number = number;
+		run->cpu = series->pin.cpu;
+	}
+	return run;
+}
+
+static int take_scopes(struct csink_gate_series *series, enum csink_gate_side side, int32_t number,
 		       const struct csink_gate_outcome *outcome)
 {
 	struct csink_gate_data *data = series->data;
@@ -209,7 +222,7 @@ static int take_scopes(struct csink_gate_series *series, enum csink_gate_side si
 
 	for (uint32_t i = 0; i < series->plan->nr_scopes && !err; i++) {
 		const struct csink_gate_scope *scope = &series->plan->scopes[i];
-		struct csink_gate_run *run = csink_gate_run_add(scope->data, side);
+		struct csink_gate_run *run = begin_run(series, scope->data, side, number);
 
 		series->data = scope->data;
 		err = run ? take_inside(series, run, outcome, scope) : -ENOMEM;
@@ -229,10 +242,10 @@ static int take(struct csink_gate_series *series, enum csink_gate_side side, int
 	if (number < 0)
 		return 0;
 	if (series->plan->nr_scopes) {
-		err = take_scopes(series, side, outcome);
+		err = take_scopes(series, side, number, outcome);
 		return err ? err : keep(series, side, outcome->profile, (uint32_t)number);
 	}
-	run = csink_gate_run_add(series->data, side);
+	run = begin_run(series, series->data, side, number);
 	if (!run)
 		return -ENOMEM;
 	err = take_outcome(series, run, outcome, own_rss_bytes) ?: csink_gate_reported_take(series, run, figures);
@@ -269,7 +282,7 @@ static int run_counted(struct csink_gate_series *series, enum csink_gate_side si
 	int err;
 
 	if (number >= 0)
-		run = csink_gate_run_add(series->data, side);
+		run = begin_run(series, series->data, side, number);
 	err = run ? csink_gate_counting_run(series, run, number < 0) : -ENOMEM;
 	csink_gate_weights_free(&unused.weights);
 	return err;

@@ -47,6 +47,10 @@ assert gate["status"] == 3 and gate["runs"] == [16, 16] and len(gate["measured"]
 assert row["verdict"] == "regressed" and row["low"] > 1.05 and row["q"] <= 0.01, row
 assert gate["where"]["functions"][0]["function"] == "beta" and gate["where"]["functions"][0]["low"] > 0, gate["where"]
 assert row["file"].endswith("gate_work.c") and row["line"] > 0, row
+for nr, runs in enumerate(zip(gate["measured"][::2], gate["measured"][1::2])):
+    assert {run["side"] for run in runs} == {"old", "new"} and {run["pair"] for run in runs} == {nr + 1}, runs
+    assert runs[0]["pin"] == runs[1]["pin"] and (runs[0]["pin"] is None) == (gate["pin"] == "no"), (runs, gate["pin"])
+assert gate["level"] == 0.01, gate["level"]
 PY
 is $? 0 "JSON has the same verdict" || diag "$(cat json.out)"
 is "$(head -n 1 out.verdict)" regressed "the first line of the verdict file is the verdict"

@@ -52,6 +52,53 @@ assert [row for row in slow["rows"] if row.get("function") == "hash_of"][0]["low
 assert by_name["XM_Crash"]["verdict"] == "error" and "signal 11" in by_name["XM_Crash"]["error"], by_name
 PY
 is $? 0 "JSON has the same verdicts" || diag "$(cat json.out)"
+python3 - <<'PY' >json.out 2>&1
+import json, math, statistics
+cases = {case["case"]: case for case in json.load(open("out.json"))["cases"]}
+
+def pairs_of(part):
+    """The pairs of runs, which are on one CPU each; a pair's runs are neighbours."""
+    runs = part["measured"]
+    for old, new in zip(runs[::2], runs[1::2]):
+        assert {old["side"], new["side"]} == {"old", "new"} and old["pin"] == new["pin"], (old, new)
+    assert [run["pair"] for run in runs] == [i // 2 + 1 for i in range(len(runs))], runs
+    return [{run["side"]: run for run in runs[i:i + 2]} for i in range(0, len(runs), 2)]
+
+def close(left, right):
+    assert math.isclose(left, right, rel_tol=1e-8), (left, right)
+
+# Confirmed: the verdict follows from the runs.
+slow = cases["BM_Hash"]
+pairs = pairs_of(slow)
+assert len(pairs) == slow["confirmed_pairs"] == slow["runs"][0] >= 20, slow
+assert slow["pin"] != "no" or all(pair["old"]["pin"] is None for pair in pairs), slow
+logs = [math.log(pair["new"]["cpu"] / pair["old"]["cpu"]) for pair in pairs]
+row = [row for row in slow["rows"] if row.get("metric") == "cpu"][0]
+close(row["ratio"], math.exp(statistics.median((logs[i] + logs[k]) / 2 for i in range(len(logs)) for k in range(i + 1))))
+if min(logs) > 0:
+    close(row["p_greater"], 2 ** -len(logs))
+for row in slow["rows"]:
+    if "metric" in row:
+        assert (row["verdict"] == "regressed") == (row["q"] <= slow["level"] and row["low"] > 1.25), (row, slow["level"])
+functions = [row["function"] for row in slow["rows"] if "function" in row]
+weights = {side: [pair[side]["functions"][functions.index("hash_of")] for pair in pairs] for side in ("old", "new")}
+row = [row for row in slow["rows"] if row.get("function") == "hash_of"][0]
+for side, mean in zip(("old", "new"), row["means"]):
+    close(statistics.mean(weights[side]), mean)
+
+# Screened: so does that a case was not confirmed.
+for name in "BM_Hash", "BM_Sum/1", "BM_Sum/10":
+    case = cases[name]
+    screening = case["screening"]
+    assert len(pairs_of(screening)) == case["screened_pairs"] in (3, 6), case
+    p = sorted(row["p_greater"] for row in screening["rows"])
+    close(case["screen_p"], min(1, min(p[i] * len(p) / (i + 1) for i in range(len(p)))))
+    if not case["confirmed_pairs"]:
+        assert case["rows"] == [] and case["measured"] == [], case
+# A case that was never run with a profile has no runs.
+assert cases["XM_Crash"]["measured"] == [] and "screening" not in cases["XM_Crash"], cases["XM_Crash"]
+PY
+is $? 0 "JSON has each case's pairs of runs, screened and confirmed, from which the verdict follows" || diag "$(cat json.out)"
 is "$(sed -n 1p out.verdict)" regressed "the first line of the verdict file is the verdict"
 like "$(sed -n 2p out.verdict)" '^\{"verdict":"regressed","status":3,"headline":"2 of 9 cases slower' "the second line of the verdict file has the headline"
 like "$(cat out.md)" '^\| &#10060; regressed \| BM\\_Hash \| \+[0-9.]+ % \| \+[0-9.]+ to \+[0-9.]+ \| hash\\_of in made\\_bench \| \+[0-9.]+ % \| \+[0-9.]+ to \+[0-9.]+ \|$' \

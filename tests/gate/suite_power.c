@@ -295,6 +295,7 @@ static int run_suite(struct csink_suite *suite, uint32_t slower, double change, 
 	for (uint32_t i = 0; i < suite->nr; i++) {
 		csink_gate_data_free(&suite->cases[i].data);
 		csink_gate_verdicts_free(&suite->cases[i].verdicts);
+		csink_gate_verdicts_free(&suite->cases[i].screening.verdicts);
 	}
 	free(from);
 	return err;

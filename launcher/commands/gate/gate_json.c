@@ -72,7 +72,7 @@ static void print_moves(struct csink_json *json, const struct csink_gate_result 
 	csink_json_close(json, '}');
 }
 
-static void print_verdicts(struct csink_json *json, const struct csink_gate_result *r)
+void csink_gate_json_verdicts(struct csink_json *json, const struct csink_gate_result *r)
 {
 	const struct csink_gate_verdicts *v = r->verdicts;
 
@@ -83,6 +83,7 @@ static void print_verdicts(struct csink_json *json, const struct csink_gate_resu
 	print_sides(json, "samples", v->samples);
 	csink_json_bool(json, "paired", r->data->paired);
 	csink_json_bool(json, "exact", r->data->exact);
+	csink_json_real(json, "level", v->alpha);
 	csink_json_real(json, "speed", v->speed);
 	csink_json_real(json, "speed_low", v->speed_interval.low);
 	csink_json_real(json, "speed_high", v->speed_interval.high);
@@ -129,8 +130,7 @@ static void print_weights(struct csink_json *json, const struct csink_gate_resul
 	csink_json_close(json, ']');
 }
 
-/* Every run's figures, so that others can judge by rules of their own. */
-static void print_runs(struct csink_json *json, const struct csink_gate_result *r)
+void csink_gate_json_runs(struct csink_json *json, const struct csink_gate_result *r)
 {
 	csink_json_open(json, "measured", '[');
 	for (uint32_t i = 0; i < r->data->nr_runs; i++) {
@@ -138,6 +138,8 @@ static void print_runs(struct csink_json *json, const struct csink_gate_result *
 
 		csink_json_open(json, NULL, '{');
 		csink_json_text(json, "side", run->side == CSINK_GATE_OLD ? "old" : "new");
+		csink_json_known(json, "pair", r->data->paired && run->number >= 0, (int64_t)run->number + 1);
+		csink_json_known(json, "pin", run->cpu >= 0, run->cpu);
 		csink_json_number(json, "samples", (int64_t)run->weights.nr_samples);
 		for (uint32_t m = 0; m < r->data->nr_metrics; m++)
 			csink_json_real(json, r->data->metrics[m].name, run->metrics[m]);
@@ -148,8 +150,7 @@ static void print_runs(struct csink_json *json, const struct csink_gate_result *
 	csink_json_close(json, ']');
 }
 
-/* What was done, not what was asked for. */
-static void print_pin(struct csink_json *json, const struct csink_gate_pin *pin)
+void csink_gate_json_pin(struct csink_json *json, const struct csink_gate_pin *pin)
 {
 	if (pin->how == CSINK_GATE_PIN_CPU)
 		csink_json_number(json, "pin", pin->cpu);
@@ -171,14 +172,14 @@ void csink_gate_print_json(FILE *out, const struct csink_gate_result *r)
 	csink_json_text(&json, "engine", r->engine);
 	csink_json_real(&json, "seconds", r->seconds);
 	csink_json_number(&json, "seed", (int64_t)r->rules->seed);
-	print_pin(&json, &r->pin);
+	csink_gate_json_pin(&json, &r->pin);
 	csink_json_real(&json, "threshold", r->rules->threshold);
 	csink_json_real(&json, "min_share", r->rules->min_share);
 	csink_json_real(&json, "alpha", r->rules->alpha);
 	csink_json_texts(&json, "notes", r->notes, r->nr_notes);
 	if (!r->error)
-		print_verdicts(&json, r);
-	print_runs(&json, r);
+		csink_gate_json_verdicts(&json, r);
+	csink_gate_json_runs(&json, r);
 	csink_json_close(&json, '}');
 	fputc('\n', out);
 }

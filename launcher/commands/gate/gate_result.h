@@ -81,6 +81,20 @@ void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_verdict(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_badge(FILE *out, const struct csink_gate_result *r);
 
+/* ---- parts of JSON, of a suite's, too ---- */
+
+struct csink_json;
+
+/** Write what was found, with a row for each question. r->verdicts are there. */
+void csink_gate_json_verdicts(struct csink_json *json, const struct csink_gate_result *r);
+
+/** Write the figures of every run, so that others can judge by rules of their own; those of functions in the order of
+ * rows, where there are verdicts. */
+void csink_gate_json_runs(struct csink_json *json, const struct csink_gate_result *r);
+
+/** Write how runs were pinned: what was done, not what was asked for. */
+void csink_gate_json_pin(struct csink_json *json, const struct csink_gate_pin *pin);
+
 /** Write the two lines of a file with a verdict, of a suite, too. @word  one of our own: "ok", "regressed", ... */
 void csink_gate_put_verdict(FILE *out, const char *word, int status, const char *headline);
 

@@ -1,10 +1,9 @@
-/* The outputs of a suite: TAP 13 with a point for each case, JSON, Markdown, the file of the verdict, and a badge. */
+/* The outputs of a suite: TAP 13 with a point for each case, Markdown, the file of the verdict, and a badge. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "launcher/base/format.h"
-#include "launcher/base/json.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/gate/suite_result.h"
 
@@ -74,79 +73,6 @@ void csink_suite_print_tap(FILE *out, const struct csink_suite_result *r)
 	for (uint32_t i = 0; i < r->suite->nr; i++)
 		print_point(out, r, i);
 	fprintf(out, "1..%u\n", r->suite->nr);
-}
-
-/* ---- JSON ---- */
-
-static void json_row(struct csink_json *json, const struct csink_gate_result *one, const struct csink_gate_row *row)
-{
-	csink_json_open(json, NULL, '{');
-	if (row->function >= 0) {
-		csink_json_text(json, "function", one->data->functions.all[row->function].name);
-		csink_json_text(json, "module", one->verdicts->modules[row->function]);
-		csink_json_real(json, "share", row->shares[CSINK_GATE_NEW]);
-	} else {
-		csink_json_text(json, "metric", one->data->metrics[row->metric].name);
-	}
-	csink_json_text(json, "verdict", csink_gate_verdict_words[row->verdict]);
-	csink_json_real(json, "ratio", row->ratio);
-	csink_json_real(json, "low", row->interval.low);
-	csink_json_real(json, "high", row->interval.high);
-	csink_json_real(json, "q", row->q);
-	csink_json_real(json, "old", row->means[CSINK_GATE_OLD]);
-	csink_json_real(json, "new", row->means[CSINK_GATE_NEW]);
-	csink_json_text(json, "unit", csink_gate_row_unit(one, row));
-	csink_json_close(json, '}');
-}
-
-static void json_case(struct csink_json *json, const struct csink_suite_result *r, const struct csink_suite_case *c)
-{
-	struct csink_gate_result one = csink_suite_case_result(r, c);
-
-	csink_json_open(json, NULL, '{');
-	csink_json_text(json, "case", c->name);
-	csink_json_text(json, "verdict", csink_suite_word(r, c));
-	csink_json_text(json, "error", c->state == CSINK_SUITE_FAILED ? c->error : NULL);
-	csink_json_text(json, "process", c->is_shared ? "suite" : "case");
-	csink_json_known(json, "iterations", !c->is_by_time, (int64_t)c->n);
-	csink_json_number(json, "screened_pairs", c->pairs[0]);
-	csink_json_number(json, "confirmed_pairs", c->pairs[1]);
-	csink_json_real(json, "screen_p", c->screen_p);
-	csink_json_real(json, "p", c->p);
-	csink_json_open(json, "rows", '[');
-	for (uint32_t i = 0; c->state == CSINK_SUITE_JUDGED && i < c->verdicts.nr_rows; i++)
-		json_row(json, &one, &c->verdicts.rows[i]);
-	csink_json_close(json, ']');
-	csink_json_close(json, '}');
-}
-
-void csink_suite_print_json(FILE *out, const struct csink_suite_result *r)
-{
-	struct csink_json json;
-	char headline[2048];
-
-	csink_suite_headline(r, headline, sizeof(headline));
-	csink_json_init(&json, out, 0);
-	csink_json_open(&json, NULL, '{');
-	csink_json_number(&json, "status", csink_suite_status(r));
-	csink_json_text(&json, "headline", headline);
-	csink_json_text(&json, "error", r->error);
-	csink_json_text(&json, "suite", r->kind);
-	csink_json_text(&json, "old", r->gate->commands[CSINK_GATE_OLD]);
-	csink_json_text(&json, "new", r->gate->commands[CSINK_GATE_NEW]);
-	csink_json_text(&json, "event", r->gate->event);
-	csink_json_text(&json, "engine", r->gate->engine);
-	csink_json_real(&json, "seconds", r->seconds);
-	csink_json_number(&json, "seed", (int64_t)r->gate->rules->seed);
-	csink_json_real(&json, "threshold", r->gate->rules->threshold);
-	csink_json_real(&json, "alpha", r->gate->rules->alpha);
-	csink_json_texts(&json, "notes", r->gate->notes, r->gate->nr_notes);
-	csink_json_open(&json, "cases", '[');
-	for (uint32_t i = 0; !r->error && i < r->suite->nr; i++)
-		json_case(&json, r, &r->suite->cases[i]);
-	csink_json_close(&json, ']');
-	csink_json_close(&json, '}');
-	fputc('\n', out);
 }
 
 /* ---- Markdown: what a reader sees at once fits on a screen, the rest is folded ---- */

@@ -40,6 +40,13 @@ enum csink_suite_state {
 	CSINK_SUITE_JUDGED,      /* verdicts has the result */
 };
 
+/* The pairs that screened a case, once screening is over, and what they show. */
+struct csink_suite_screening {
+	struct csink_gate_data data;
+	struct csink_gate_verdicts verdicts;
+	bool is_judged; /* there are verdicts */
+};
+
 struct csink_suite_case {
 	char *name;
 	bool has[CSINK_GATE_NR_SIDES];                     /* that list it */
@@ -58,13 +65,14 @@ struct csink_suite_case {
 	struct csink_gate_plan plan;
 	struct csink_suite_job jobs[CSINK_GATE_NR_SIDES];
 	struct csink_gate_scope scope; /* where harness->holds */
-	struct csink_gate_data data;
+	struct csink_gate_data data;   /* of the pairs that screen it, and then of those that confirm */
+	struct csink_suite_screening screening;
 	struct csink_gate_pin pin;
-	struct csink_gate_verdicts verdicts;
-	uint32_t pairs[2]; /* made to screen, and to confirm */
-	double screen_p;   /* NAN: not screened */
-	double p;          /* of the confirmation, over all that was asked of the case, at the latest look */
-	bool is_asked;     /* it was to be confirmed, and takes part in the division of alpha */
+	struct csink_gate_verdicts verdicts; /* of those that confirm */
+	uint32_t pairs[2];                   /* made to screen, and to confirm */
+	double screen_p;                     /* NAN: not screened */
+	double p;      /* of the confirmation, over all that was asked of the case, at the latest look */
+	bool is_asked; /* it was to be confirmed, and takes part in the division of alpha */
 	enum csink_gate_decision decision; /* of the latest look */
 	bool new_first;                    /* in the latest pair */
 };

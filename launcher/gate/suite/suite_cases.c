@@ -153,6 +153,8 @@ static void free_case(struct csink_suite_case *c)
 	}
 	csink_gate_verdicts_free(&c->verdicts);
 	csink_gate_data_free(&c->data);
+	csink_gate_verdicts_free(&c->screening.verdicts);
+	csink_gate_data_free(&c->screening.data);
 	free(c->error);
 	free(c->name);
 	free(c->own);

@@ -10,24 +10,26 @@
 /* If the pairs of a case show a sign of a slowdown, or are too few, it stays pending. Returns 0 or -ENOMEM. */
 static int screen_case(struct csink_suite *suite, struct csink_suite_case *c, double most_p)
 {
-	struct csink_gate_verdicts verdicts;
+	struct csink_gate_verdicts *verdicts = &c->screening.verdicts;
 	CSINK_AUTO_FREE double *p = NULL;
-	int err = csink_gate_judge(&c->data, suite->series->rules, 0, &verdicts);
+	int err;
 
+	csink_gate_verdicts_free(verdicts);
+	err = csink_gate_judge(&c->data, suite->series->rules, 0, verdicts);
+	c->screening.is_judged = !err;
 	if (err == -ENODATA) {
 		c->state = CSINK_SUITE_UNCONFIRMED;
 		return 0;
 	}
 	if (err)
 		return err;
-	p = calloc(verdicts.nr_rows + 1, sizeof(*p));
-	for (uint32_t i = 0; p && i < verdicts.nr_rows; i++)
-		p[i] = verdicts.rows[i].is_turned ? verdicts.rows[i].p_less : verdicts.rows[i].p_greater;
-	c->screen_p = p ? csink_simes(p, verdicts.nr_rows) : NAN;
+	p = calloc(verdicts->nr_rows + 1, sizeof(*p));
+	for (uint32_t i = 0; p && i < verdicts->nr_rows; i++)
+		p[i] = verdicts->rows[i].is_turned ? verdicts->rows[i].p_less : verdicts->rows[i].p_greater;
+	c->screen_p = p ? csink_simes(p, verdicts->nr_rows) : NAN;
 	/* Too few pairs to show anything exclude nothing. */
-	if (c->screen_p > most_p && csink_smallest_p(true, c->pairs[0], 0) * verdicts.nr_rows <= most_p)
+	if (c->screen_p > most_p && csink_smallest_p(true, c->pairs[0], 0) * verdicts->nr_rows <= most_p)
 		c->state = CSINK_SUITE_QUIET;
-	csink_gate_verdicts_free(&verdicts);
 	return p && !isnan(c->screen_p) ? 0 : -ENOMEM;
 }
 

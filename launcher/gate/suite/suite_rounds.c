@@ -287,6 +287,10 @@ static int screen(struct csink_suite *suite)
 		/* What is confirmed was not chosen for the runs that judge it. */
 		struct csink_suite_case *c = &suite->cases[i];
 
+		c->screening.data = c->data;
+		c->data = (struct csink_gate_data){0};
+		/* A look before it failed has not seen all runs. */
+		c->screening.is_judged &= c->state != CSINK_SUITE_FAILED;
 		if (c->state == CSINK_SUITE_PENDING)
 			csink_suite_begin_data(c, c->is_shared ? suite->shared.jobs : c->jobs);
 	}
