@@ -147,3 +147,20 @@ void csink_text_put_csv(FILE *out, const char *text)
 	if (is_quoted)
 		putc('"', out);
 }
+
+size_t csink_text_utf8(char *buf, const char *text, size_t len)
+{
+	struct csink_text_char c;
+	char escaped[CSINK_TEXT_ESCAPED];
+	size_t used = 0, bytes;
+
+	for (size_t at = 0; at < len; at += c.bytes) {
+		c = csink_text_next(text, text + at);
+		c.is_shown = c.is_valid; /* this is no terminal */
+		bytes = csink_text_escape(escaped, text + at, &c);
+		if (buf)
+			memcpy(buf + used, escaped, bytes);
+		used += bytes;
+	}
+	return used;
+}

@@ -55,4 +55,11 @@ __attribute__((format(printf, 3, 4))) void csink_text_print_as(FILE *out, enum c
  */
 size_t csink_text_vformat(char *buf, size_t size, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 
+/**
+ * A text of len bytes, with a NUL behind them, as valid UTF-8: bytes that are none become "\xNN", all others stay.
+ * @buf  receives it, without a NUL; NULL: it is only measured.
+ * Returns its length: len where the text is valid as it is. Context: thread.
+ */
+size_t csink_text_utf8(char *buf, const char *text, size_t len);
+
 #endif

@@ -13,6 +13,7 @@
 #include "launcher/base/path.h"
 #include "launcher/output/html.h"
 #include "launcher/output/pprof.h"
+#include "launcher/output/wire_form.h"
 #include "launcher/profile/profile.h"
 
 #define X(name, endings, writer, flags) {name, endings, writer, flags},
@@ -113,19 +114,28 @@ struct writing {
 	const struct csink_profile *p;
 	const struct csink_export_format *format;
 	uint32_t type;
+	const struct csink_wire_options *options; /* of a wire form, which is asked for with options; or NULL */
 };
 
 static int write_profile(FILE *out, void *arg)
 {
 	const struct writing *w = arg;
 
-	return w->format->write(out, w->p, w->type);
+	return w->options ? csink_wire_write(out, w->p, w->options) : w->format->write(out, w->p, w->type);
 }
 
 int csink_export_write(const struct csink_profile *p, const struct csink_export_format *format, uint32_t type,
 		       const char *path)
 {
-	struct writing w = {p, format, type};
+	struct writing w = {p, format, type, NULL};
+
+	return csink_export_file(path, 0, write_profile, &w);
+}
+
+int csink_export_write_wire(const struct csink_profile *p, const struct csink_export_format *format,
+			    const struct csink_wire_options *options, const char *path)
+{
+	struct writing w = {p, format, p->default_type, options};
 
 	return csink_export_file(path, 0, write_profile, &w);
 }

@@ -14,6 +14,7 @@ struct csink_profile;
 enum csink_export_flags {
 	CSINK_EXPORT_BINARY = 1 << 0,   /* not for a terminal */
 	CSINK_EXPORT_COMPARES = 1 << 1, /* can show what changed since another profile: csink_export_diff() */
+	CSINK_EXPORT_WIRE = 1 << 2,     /* a wire form, which csink_export_write_wire() writes with options */
 };
 
 /*
@@ -22,6 +23,7 @@ enum csink_export_flags {
  */
 #define CSINK_EXPORT_FORMATS(X)                                                                                        \
 	X("pprof", ".pb.gz .pprof", csink_export_pprof, CSINK_EXPORT_BINARY)                                           \
+	X("wire", ".wire.pb.gz", csink_export_wire, CSINK_EXPORT_BINARY | CSINK_EXPORT_WIRE)                           \
 	X("folded", ".folded .collapsed", csink_export_folded, 0)                                                      \
 	X("html", ".html .htm", csink_export_html, CSINK_EXPORT_COMPARES)                                              \
 	X("perf.data", ".data", csink_export_perf, CSINK_EXPORT_BINARY)                                                \
@@ -71,6 +73,11 @@ const struct csink_export_format *csink_export_beside(char *path, size_t size, c
  */
 int csink_export_write(const struct csink_profile *p, const struct csink_export_format *format, uint32_t type,
 		       const char *path);
+
+/** The same for a format of CSINK_EXPORT_WIRE, with its options. */
+struct csink_wire_options;
+int csink_export_write_wire(const struct csink_profile *p, const struct csink_export_format *format,
+			    const struct csink_wire_options *options, const char *path);
 
 /**
  * Write a page that compares two profiles, named by their files. type: the sample type that is shown first, by name.

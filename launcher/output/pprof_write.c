@@ -78,28 +78,19 @@ static void put_bytes(struct buffer *b, uint32_t field, const void *bytes, size_
 static void put_string(struct buffer *b, const char *text, size_t len)
 {
 	CSINK_AUTO_FREE char *escaped = NULL;
-	size_t nr = len, used = 0;
-	struct csink_text_char c;
+	size_t nr = csink_text_utf8(NULL, text, len);
 
-	for (size_t at = 0; at < len; at += c.bytes) {
-		c = csink_text_next(text, text + at);
-		nr += c.is_valid ? 0 : 3;
-	}
 	if (nr == len) {
 		put_bytes(b, PROFILE_STRING, text, len);
 		return;
 	}
-	escaped = malloc(nr + 1);
+	escaped = malloc(nr);
 	if (!escaped) {
 		b->err = -ENOMEM;
 		return;
 	}
-	for (size_t at = 0; at < len; at += c.bytes) {
-		c = csink_text_next(text, text + at);
-		c.is_shown = c.is_valid; /* this is no terminal */
-		used += csink_text_escape(escaped + used, text + at, &c);
-	}
-	put_bytes(b, PROFILE_STRING, escaped, used);
+	csink_text_utf8(escaped, text, len);
+	put_bytes(b, PROFILE_STRING, escaped, nr);
 }
 
 /* A message or a packed list: one byte is kept for its length, more are made at its end in the rare case. */

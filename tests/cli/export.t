@@ -8,14 +8,14 @@ ok 'a profile is recorded' test -s x.pb.gz
 
 # ---- the choice of a format ----
 tried=
-for name in x.pb.gz=pprof x.pprof=pprof x.folded=folded x.collapsed=folded x.html=html perf.data=perf.data x.data=perf.data \
+for name in x.pb.gz=pprof x.pprof=pprof x.wire.pb.gz=wire x.folded=folded x.collapsed=folded x.html=html perf.data=perf.data x.data=perf.data \
 	callgrind.out.1=callgrind x.callgrind=callgrind x.speedscope.json=speedscope x.json=firefox; do
 	file=out/${name%=*} format=${name#*=} tried="$tried $format"
 	rm -rf out && mkdir out
 	"$COUNTERSINK" export -o "$file" x.pb.gz >stdout 2>err
 	is "$? $(cat stdout err)" '0 ' "$file is written without a message"
 	"$COUNTERSINK" export --format "$format" x.pb.gz >by_name
-	if [ "$format" = pprof ]; then
+	if [ "$format" = pprof ] || [ "$format" = wire ]; then
 		is "$(gzip -dc <"$file" | cksum)" "$(gzip -dc <by_name | cksum)" "the name $file selects the format $format"
 	else
 		ok "the name $file selects the format $format" cmp "$file" by_name

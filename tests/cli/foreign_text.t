@@ -177,7 +177,7 @@ def check_tables(a, b):
 def text_formats():
     done = subprocess.run([COUNTERSINK, b'export', b'--format='], capture_output=True)
     names = re.search(r'\(one of: ([^)]*)\)', done.stderr.decode()).group(1).split(', ')
-    return [name for name in names if name not in ('pprof', 'perf.data')]
+    return [name for name in names if name not in ('pprof', 'wire', 'perf.data')]
 
 
 def check_exports(a, b):
@@ -198,6 +198,8 @@ def check_exports(a, b):
             check_page('html', text)
     run('export', '--format=pprof', '-o', 'again.pb.gz', a)
     check_pprof('pprof', 'again.pb.gz')
+    run('export', '--format=wire', '-o', 'wire.pb.gz', a)
+    check_pprof('wire', 'wire.pb.gz')
     run('export', '--format=perf.data', '-o', 'a.perf.data', a)
     run('merge', '-o', 'merged.pb.gz', a, b)
     check_pprof('merge', 'merged.pb.gz')

@@ -8,6 +8,7 @@
 #include "launcher/commands/export/export_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/export.h"
+#include "launcher/output/wire_form.h"
 #include "launcher/profile/fold_native.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/open_profile.h"
@@ -20,6 +21,7 @@ struct export
 	const struct csink_export_format *format;
 	struct csink_profile *profile, *base;
 	uint32_t type;
+	struct csink_wire_options wire;
 };
 
 static int read_profile(const struct csink_options *o, const char *path, struct csink_profile **profile)
@@ -80,6 +82,8 @@ static int write_output(struct export *e)
 		err = csink_export_diff(e->output, (const struct csink_profile *const[]){e->base, e->profile},
 					(const char *const[]){e->base_path, e->path},
 					csink_profile_text(e->profile, e->profile->types[e->type].name));
+	else if (e->format->flags & CSINK_EXPORT_WIRE)
+		err = csink_export_write_wire(e->profile, e->format, &e->wire, e->output);
 	else
 		err = csink_export_write(e->profile, e->format, e->type, e->output);
 	if (err == -ENOENT && e->base)
@@ -107,7 +111,8 @@ static int export(const struct csink_options *o, struct export *e)
 static int main_export(const struct csink_options *o, int nr, char **operands)
 {
 	struct export e = {.path = nr ? *operands : DEFAULT_FILE,
-			   .base_path = csink_options_text(o, CSINK_EXPORT_OPT_BASE)};
+			   .base_path = csink_options_text(o, CSINK_EXPORT_OPT_BASE),
+			   .wire = {.labels = csink_options_text(o, CSINK_EXPORT_OPT_LABELS)}};
 
 	if (nr > 1)
 		return csink_fail(CSINK_EXIT_USAGE, "export takes one profile, not %d (see countersink help export)",
@@ -117,6 +122,8 @@ static int main_export(const struct csink_options *o, int nr, char **operands)
 	if (*e.base_path && !(e.format->flags & CSINK_EXPORT_COMPARES))
 		return csink_fail(CSINK_EXIT_USAGE,
 				  "--base compares in a page only: give --format html, or a file ending in .html");
+	if (*e.wire.labels && !(e.format->flags & CSINK_EXPORT_WIRE))
+		return csink_fail(CSINK_EXIT_USAGE, "--labels is for what is sent to servers: give --format wire");
 	return export(o, &e);
 }
 

@@ -11,6 +11,8 @@
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV,                                                                    \
 	  "the event to export, for formats that hold one (default: the event that sampled)")                          \
 	CSINK_FOLD_NATIVE_OPTION(X, CSINK_OPT_NO_ENV)                                                                  \
+	X(LABELS, 'l', "NAME[,NAME]...", "", CSINK_OPT_NO_ENV,                                                         \
+	  "wire: keep these labels, too (pid, tid, process, thread, timestamp, run, pseudo; all)")                     \
 	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "html: show the changes since the profile FILE")
 
 #define CSINK_EXPORT_OPTION_ID(id, ...) CSINK_EXPORT_OPT_##id,
