@@ -135,7 +135,8 @@ static enum csink_program_kind kind_of_elf(const struct head *head, const char *
 			return CSINK_PROGRAM_OLDER;
 		return needs_library(head, &dynamic) ? CSINK_PROGRAM_OWN : CSINK_PROGRAM_STATIC;
 	}
-	if (!is_loader(head->fd, path))
+	/* A loader can be mapped anywhere, as most static programs cannot: these need no look at their real name. */
+	if (eh.e_type == ET_EXEC || !is_loader(head->fd, path))
 		return CSINK_PROGRAM_STATIC;
 	return csink_libc_suits_fd(head->fd) ? CSINK_PROGRAM_OWN : CSINK_PROGRAM_OLDER;
 }

@@ -100,6 +100,12 @@ static int connect_launcher(struct request *r)
 	return (int)csink_rawcall(SYS_connect, r->socket_fd, &address, sizeof(address));
 }
 
+static void close_events(struct request *r)
+{
+	while (r->message.nr)
+		csink_rawcall(SYS_close, r->fds[--r->message.nr]);
+}
+
 /* Send what is opened, and close it: the message on its way keeps it. Connects first where that is to be done: the
  * launcher is woken once, with the message. */
 static int flush(struct request *r, enum csink_boundary_kind kind)
@@ -125,9 +131,7 @@ static int flush(struct request *r, enum csink_boundary_kind kind)
 	}
 	if (!err)
 		err = csink_rawcall(SYS_sendmsg, r->socket_fd, &head, MSG_NOSIGNAL);
-	for (uint32_t i = 0; i < nr; i++)
-		csink_rawcall(SYS_close, r->fds[i]);
-	r->message.nr = 0;
+	close_events(r);
 	return err < 0 ? (int)err : 0;
 }
 
@@ -236,6 +240,8 @@ static int open_events(struct request *r)
 	for (int cpu = 0; cpu < CSINK_BOUNDARY_MAX_CPUS && !err; cpu++) {
 		uint64_t word = r->file.cpus[cpu / 64] | (cpu < bytes * 8 ? cpus[cpu / 64] : 0);
 
+		if (!word) /* as nearly all are */
+			cpu += 63;
 		if (!(word >> cpu % 64 & 1))
 			continue;
 		if (r->message.nr + r->file.nr_events > CSINK_BOUNDARY_BATCH)
@@ -250,9 +256,7 @@ static int open_events(struct request *r)
 
 static void withdraw(struct request *r)
 {
-	for (uint32_t i = 0; i < r->message.nr; i++)
-		csink_rawcall(SYS_close, r->fds[i]);
-	r->message.nr = 0;
+	close_events(r);
 	if (r->is_connected)
 		flush(r, CSINK_BOUNDARY_WITHDRAW);
 }
