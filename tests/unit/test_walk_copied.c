@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -30,6 +31,7 @@
 #define NR_STOPS 400
 #define NR_MUTATIONS 20000
 #define STACK_BYTES 16384
+#define DEADLINE_NS (120 * CSINK_NS_PER_S)       /* then the test has failed */
 #define GO_SOURCE "tests/targets/outside.go.txt" /* unit tests run in the source tree */
 
 static struct csink_attach_images images;
@@ -85,6 +87,7 @@ static pid_t start_program(char **argv)
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDWR);
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(null, 1);
 		dup2(null, 2);
 		execvp(argv[0], argv);
@@ -234,7 +237,9 @@ static void look_at(pid_t pid, struct csink_attach_image *image)
 /* Until it has used so much CPU time that it has loaded what it needs. */
 static void wait_until_it_works(pid_t pid)
 {
-	for (int i = 0; i < 1000; i++) {
+	uint64_t deadline_ns = csink_monotonic_ns() + DEADLINE_NS;
+
+	while (csink_monotonic_ns() < deadline_ns) {
 		unsigned long ticks = 0;
 		char path[64];
 		FILE *file;
@@ -294,7 +299,7 @@ static void check_programs(void)
 
 	snprintf(mix, sizeof(mix), "%s/tests/targets/unwind_mix", getenv("BUILD") ? getenv("BUILD") : "build");
 	/* libunwind gives up in 0.4 % of its stacks: enough stops to distinguish that from the bound. */
-	check_program("a C++ program that throws", cxx, 3 * NR_STOPS);
+	check_program("a C++ program that throws", cxx, 6 * NR_STOPS);
 	snprintf(unindexed, sizeof(unindexed), "%s/tests/targets/static_stacks",
 		 getenv("BUILD") ? getenv("BUILD") : "build");
 	check_program("a static program without .eh_frame_hdr", c, NR_STOPS);
@@ -324,7 +329,7 @@ static uint64_t kernel_walk(pid_t tid, const uint64_t *regs, uint64_t *chain, ui
 	return nr;
 }
 
-enum { NR_RETURNS = 20, SYSCALL_STOP = SIGTRAP | 0x80 };
+enum { NR_RETURNS = 200, SYSCALL_STOP = SIGTRAP | 0x80 };
 
 static struct {
 	uint32_t stops, first, bare, complete;
@@ -375,7 +380,7 @@ static void look_at_return(pid_t tid, struct csink_attach_image *image)
 /* From one system call of any thread to the next one. */
 static void look_at_returns(pid_t pid)
 {
-	uint64_t deadline = csink_monotonic_ns() + 20000000000ULL;
+	uint64_t deadline_ns = csink_monotonic_ns() + DEADLINE_NS;
 	struct user_regs_struct regs;
 	const char *tid;
 	pid_t task;
@@ -389,7 +394,7 @@ static void look_at_returns(pid_t pid)
 	}
 	if (!csink_attach_images_take(&images, pid, csink_monotonic_ns()))
 		return;
-	while (returns.stops < NR_RETURNS && csink_monotonic_ns() < deadline) {
+	while (returns.stops < NR_RETURNS && csink_monotonic_ns() < deadline_ns) {
 		task = waitpid(-1, &status, __WALL);
 		if (task < 0)
 			break;
@@ -428,7 +433,7 @@ static void check_returns(void)
 
 static void check_returns_of_go(char *program)
 {
-	char *argv[] = {program, "60s", NULL};
+	char *argv[] = {program, "3600s", NULL};
 	pid_t pid = start_program(argv);
 
 	wait_until_it_works(pid);
@@ -527,7 +532,7 @@ static void stop_threads(pid_t pid)
 
 static void check_go(char *program)
 {
-	char *argv[] = {program, "60s", NULL};
+	char *argv[] = {program, "3600s", NULL};
 	pid_t pid = start_program(argv);
 
 	wait_until_it_works(pid);
