@@ -254,22 +254,51 @@ static uint32_t parse_events(struct csink_event_spec *specs, const char *list)
 	return nr > 0 ? (uint32_t)nr : 0;
 }
 
-static void test_tree(void)
+/* In ticks, of all CPUs: what the host of this machine took from it. */
+static unsigned long read_stolen(void)
+{
+	FILE *f = fopen("/proc/stat", "re");
+	unsigned long stolen = 0;
+
+	if (f && fscanf(f, "cpu %*u %*u %*u %*u %*u %*u %*u %lu", &stolen) != 1)
+		stolen = 0;
+	if (f)
+		fclose(f);
+	return stolen;
+}
+
+static pid_t watch_tree(struct csink_outside *out, struct rusage *usage)
 {
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
-	struct csink_outside out = {0};
 	struct csink_outside_watch watch;
-	uint64_t sum = 0, rusage_ns;
-	struct rusage usage;
-	int status, complete = 0;
+	int status;
 	pid_t pid;
 
 	csink_outside_open(&watch, specs,
 			   parse_events(specs, "task-clock,page-faults,{context-switches,cpu-migrations}"));
 	pid = start("tree", -1);
-	wait4(pid, &status, 0, &usage);
-	csink_outside_finish(&watch, &usage, pid, 0, &out);
+	wait4(pid, &status, 0, usage);
+	csink_outside_finish(&watch, usage, pid, 0, out);
 	csink_outside_close(&watch);
+	return pid;
+}
+
+static void test_tree(void)
+{
+	struct csink_outside out = {0};
+	uint64_t sum = 0, rusage_ns;
+	unsigned long stolen;
+	struct rusage usage;
+	int complete = 0, tries = 0;
+	pid_t pid;
+
+	/* The event's clock counts time that the host took while a process ran, wait4() does not: a run without it. */
+	do {
+		csink_outside_free(&out);
+		out = (struct csink_outside){0};
+		stolen = read_stolen();
+		pid = watch_tree(&out, &usage);
+	} while (read_stolen() != stolen && ++tries < 50);
 	if (!out.has_counts) {
 		ok(out.counts_reason[0], "tree: a refusal has its reason");
 		skip("tree: a real one", out.counts_reason);
