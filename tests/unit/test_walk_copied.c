@@ -329,7 +329,7 @@ static uint64_t kernel_walk(pid_t tid, const uint64_t *regs, uint64_t *chain, ui
 	return nr;
 }
 
-enum { NR_RETURNS = 200, SYSCALL_STOP = SIGTRAP | 0x80 };
+enum { NR_RETURNS = 400, SYSCALL_STOP = SIGTRAP | 0x80 };
 
 static struct {
 	uint32_t stops, first, bare, complete;
