@@ -10,6 +10,9 @@
 # nothing (it does not build, its command fails, it is still open after all tries), 128 something is wrong, stop. What is
 # open is no answer: the commit is compared again, with twice the runs.
 #
+# With --suite among PERF_GATE_OPTIONS, what is looked for is what got slower in the cases of a suite of benchmarks;
+# --cases chooses them. A case that errs, or that the commit does not have, says nothing. Cases are not screened.
+#
 # PERF_GATE_BUILD     how a commit is built, a shell command (make)
 # PERF_GATE_OPTIONS   more options of countersink gate (--max-time=120)
 # PERF_GATE_FUNCTION  look for this function alone
@@ -25,7 +28,16 @@ shift
 [ "$1" != -- ] || shift
 top=$(git rev-parse --show-toplevel)
 . "$(dirname "$0")/lib/gate_functions.sh"
+. "$(dirname "$0")/lib/suite_questions.sh"
 directory=$(git rev-parse --absolute-git-dir)/perf-bisect
+case " ${PERF_GATE_OPTIONS:-} " in
+*' --suite '* | *' --suite='*)
+	is_suite=yes
+	# What comes later overrides this. Few cases are asked for: each gets all of its runs.
+	PERF_GATE_OPTIONS="--screen=0 --max-time=120 $PERF_GATE_OPTIONS"
+	;;
+*) is_suite= ;;
+esac
 
 say()
 {
@@ -69,6 +81,20 @@ answer()
 	' "$directory/gate.tap"
 }
 
+# More runs than the latest gate made, as options of the next one.
+twice_the_runs()
+{
+	if [ -z "$is_suite" ]; then
+		runs=$(sed -n 's/^# runs: \([0-9]*\) .*/\1/p' "$directory/gate.tap")
+		more="--runs $((2 * runs))"
+		return
+	fi
+	runs=$(sed -n 's/^# runs: .* to screen, \([0-9]*\) fresh .*/\1/p' "$directory/gate.tap")
+	seconds=$(sed -n 's/^# runs: .* in \([0-9]*\)[0-9.]* s; .*/\1/p' "$directory/gate.tap")
+	twice=$((2 * runs > 20 ? 2 * runs : 20))
+	more="--confirm $((twice < 1000 ? twice : 1000)) --max-time $((2 * seconds + 10))"
+}
+
 # ask TREE QUESTIONS COMMAND [ARGUMENT]...: compares until there is an answer: 0, 1 or 2 as of answer, 3 an error.
 ask()
 {
@@ -80,16 +106,20 @@ ask()
 		compare "$directory/good" "$tree" "--quiet --strict --tap $(quoted "$directory/gate.tap") $more" "$@" || status=$?
 		case $status in
 		0 | 3) ;;
-		1) return 3 ;;
+		1) [ "$is_suite" ] && grep -q '^1\.\.' "$directory/gate.tap" || return 3 ;;
+		4) return 3 ;;
 		*) stop "countersink gate ended with status $status" ;;
 		esac
 		found=0
-		answer "$questions" || found=$?
+		if [ "$is_suite" ]; then
+			answer_suite "$questions" <"$directory/gate.tap" || found=$?
+		else
+			answer "$questions" || found=$?
+		fi
 		[ "$found" = 2 ] || return "$found"
-		runs=$(sed -n 's/^# runs: \([0-9]*\) .*/\1/p' "$directory/gate.tap")
+		twice_the_runs
 		[ "$try" -lt "${PERF_GATE_TRIES:-3}" ] || return 2
 		try=$((try + 1))
-		more="--runs $((2 * runs))"
 		say "open after $runs pairs of runs; again, with twice as many"
 	done
 }
@@ -97,6 +127,10 @@ ask()
 # The function that was asked for, as a point begins with it; nothing if none was.
 begin_questions()
 {
+	if [ "$is_suite" ]; then
+		[ -z "${PERF_GATE_FUNCTION:-}" ] || function_question "$PERF_GATE_FUNCTION"
+		return
+	fi
 	[ -z "${PERF_GATE_FUNCTION:-}" ] || printf ' - %s in \n' "$PERF_GATE_FUNCTION" | sed 's/[#\\]/\\&/g'
 }
 
@@ -126,7 +160,10 @@ find_questions()
 	3) stop "the bad commit cannot be compared with $good" ;;
 	*) stop "from $good to the bad commit, ${PERF_GATE_FUNCTION:-nothing} got ${PERF_GATE_FUNCTION:+no }slower" ;;
 	esac
-	if [ -z "${PERF_GATE_FUNCTION:-}" ]; then
+	if [ "$is_suite" ]; then
+		slower_rows "$(cut -f 2 "$directory/questions")" <"$directory/gate.tap" >"$directory/slower"
+		mv "$directory/slower" "$directory/questions"
+	elif [ -z "${PERF_GATE_FUNCTION:-}" ]; then
 		sed -n 's/^not ok [0-9]*\( - .* in .* \)regressed: .*/\1/p' "$directory/gate.tap" >"$directory/questions"
 		[ -s "$directory/questions" ] ||
 			sed -n 's/^not ok [0-9]*\( - .* \)regressed: .*/\1/p' "$directory/gate.tap" >"$directory/questions"

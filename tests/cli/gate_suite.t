@@ -171,6 +171,8 @@ chmod +x perf-gate.sh
 PATH=.:$PATH sh -c "$(sed -n 's/^   confirm it: git checkout --detach c[0-9]* && //p' out)"
 is "$(tr '\n' ';' <asked)" '--suite=lines;--screen=0;--cases=^a\.b \$\(c\)$;'"--list=echo 'a.b' c;$(grep -o 'perf-gate.sh c[0-9]*' out | cut -d' ' -f2);--;./run;{case};" \
 	"it judges that case alone, as scripts/perf-gate.sh reads it"
+like "$(cat out)" "^   if it is confirmed, find the commit: git bisect start c[0-9]+ c[0-9]+ && PERF_GATE_OPTIONS='--suite=lines .*' git bisect run perf-bisect.sh c[0-9]+ -- ./run '\{case\}'$" \
+	"the command that finds the commit is printed, for that case" || diag "$(cat out)"
 sed 's/"suite": "lines"/"suite": "l; rm x"/' made.jsonl >hostile.jsonl
 "$COUNTERSINK" history hostile.jsonl >out 2>err
 like "$(cat out)" '^   confirm it: git checkout --detach c[0-9]+ && perf-gate.sh c[0-9]+ -- COMMAND$' "a kind of harness that is none is not printed"

@@ -157,9 +157,6 @@ bool csink_history_confirm(const struct csink_history *h, const struct csink_his
 	/* An option is no commit. */
 	if ((bisect && new->parent && !strcmp(new->parent, old->commit)) || *old->commit == '-' || *new->commit == '-')
 		return false;
-	/* perf-bisect.sh has numbers of runs of its own. */
-	if (bisect && one->suite)
-		return false;
 	csink_append(buf, size, "%s", bisect ? "git bisect start " : "git checkout --detach ");
 	csink_append_word(buf, size, new->commit);
 	if (bisect) {
