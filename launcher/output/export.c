@@ -121,7 +121,9 @@ static int write_profile(FILE *out, void *arg)
 {
 	const struct writing *w = arg;
 
-	return w->options ? csink_wire_write(out, w->p, w->options) : w->format->write(out, w->p, w->type);
+	if (!w->options)
+		return w->format->write(out, w->p, w->type);
+	return (w->format->write == csink_export_otlp ? csink_otlp_write : csink_wire_write)(out, w->p, w->options);
 }
 
 int csink_export_write(const struct csink_profile *p, const struct csink_export_format *format, uint32_t type,

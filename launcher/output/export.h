@@ -24,6 +24,7 @@ enum csink_export_flags {
 #define CSINK_EXPORT_FORMATS(X)                                                                                        \
 	X("pprof", ".pb.gz .pprof", csink_export_pprof, CSINK_EXPORT_BINARY)                                           \
 	X("wire", ".wire.pb.gz", csink_export_wire, CSINK_EXPORT_BINARY | CSINK_EXPORT_WIRE)                           \
+	X("otlp", ".otlp", csink_export_otlp, CSINK_EXPORT_BINARY | CSINK_EXPORT_WIRE)                                 \
 	X("folded", ".folded .collapsed", csink_export_folded, 0)                                                      \
 	X("html", ".html .htm", csink_export_html, CSINK_EXPORT_COMPARES)                                              \
 	X("perf.data", ".data", csink_export_perf, CSINK_EXPORT_BINARY)                                                \

@@ -1,17 +1,15 @@
-/* Writes a profile as pprof (pprof.h): protobuf by hand, which for this one message is shorter than any generator's. */
+/* Writes a profile as pprof (pprof.h). */
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
-#include "include/internal/grow.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/pprof_fields.h"
+#include "launcher/base/protobuf.h"
 #include "launcher/base/text.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
@@ -19,69 +17,16 @@
 /* Level 1 packs profiles to within a sixth of what level 6 does, in a fifth of the time. */
 #define GZIP_LEVEL 1
 
-struct buffer {
-	unsigned char *bytes;
-	size_t used;
-	uint32_t cap;
-	int err;
-};
-
-/* ---- protobuf ---- */
-
-#define VARINT_MAX 10
-
-static bool room(struct buffer *b, size_t more)
-{
-	if (!b->err)
-		b->err = CSINK_GROW_TO(b->bytes, b->cap, b->used + more);
-	return !b->err;
-}
-
-static size_t store_varint(unsigned char *to, uint64_t value)
-{
-	size_t nr = 0;
-
-	while (value >= 0x80) {
-		to[nr++] = value | 0x80;
-		value >>= 7;
-	}
-	to[nr++] = value;
-	return nr;
-}
-
-static void put_varint(struct buffer *b, uint64_t value)
-{
-	if (room(b, VARINT_MAX))
-		b->used += store_varint(b->bytes + b->used, value);
-}
-
-/* A number; proto3 leaves zeros out. */
-static void put_number(struct buffer *b, uint32_t field, uint64_t value)
-{
-	if (!value)
-		return;
-	put_varint(b, field << 3 | WIRE_VARINT);
-	put_varint(b, value);
-}
-
-static void put_bytes(struct buffer *b, uint32_t field, const void *bytes, size_t len)
-{
-	put_varint(b, field << 3 | WIRE_BYTES);
-	put_varint(b, len);
-	if (!len || !room(b, len))
-		return;
-	memcpy(b->bytes + b->used, bytes, len);
-	b->used += len;
-}
+/* ---- the profile's parts ---- */
 
 /* A string of protobuf's is UTF-8, or strict readers refuse the whole profile: bytes that are none become "\\xNN". */
-static void put_string(struct buffer *b, const char *text, size_t len)
+static void put_string(struct csink_protobuf *b, const char *text, size_t len)
 {
 	CSINK_AUTO_FREE char *escaped = NULL;
 	size_t nr = csink_text_utf8(NULL, text, len);
 
 	if (nr == len) {
-		put_bytes(b, PROFILE_STRING, text, len);
+		csink_protobuf_bytes(b, PROFILE_STRING, text, len);
 		return;
 	}
 	escaped = malloc(nr);
@@ -90,124 +35,84 @@ static void put_string(struct buffer *b, const char *text, size_t len)
 		return;
 	}
 	csink_text_utf8(escaped, text, len);
-	put_bytes(b, PROFILE_STRING, escaped, nr);
+	csink_protobuf_bytes(b, PROFILE_STRING, escaped, nr);
 }
 
-/* A message or a packed list: one byte is kept for its length, more are made at its end in the rare case. */
-static size_t begin(struct buffer *b, uint32_t field)
+static void put_type(struct csink_protobuf *b, uint32_t field, const struct csink_profile_type *type)
 {
-	put_varint(b, field << 3 | WIRE_BYTES);
-	put_varint(b, 0);
-	return b->used;
+	CSINK_PROTOBUF_NUMBERS(b, field, [VALUE_TYPE_NAME] = type->name, [VALUE_TYPE_UNIT] = type->unit);
 }
 
-static void end(struct buffer *b, size_t start)
-{
-	size_t len = b->used - start, more;
-	unsigned char varint[VARINT_MAX];
-
-	if (b->err)
-		return;
-	more = store_varint(varint, len) - 1;
-	if (more) {
-		if (!room(b, more))
-			return;
-		memmove(b->bytes + start + more, b->bytes + start, len);
-		b->used += more;
-	}
-	memcpy(b->bytes + start - 1, varint, more + 1);
-}
-
-/* A message of numbers, each at the place of its field. */
-#define PUT_NUMBERS(b, field, ...)                                                                                     \
-	put_numbers(b, field, (const uint64_t[]){__VA_ARGS__},                                                         \
-		    sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
-
-static void put_numbers(struct buffer *b, uint32_t field, const uint64_t *numbers, uint32_t nr)
-{
-	size_t start = begin(b, field);
-
-	for (uint32_t i = 1; i < nr; i++)
-		put_number(b, i, numbers[i]);
-	end(b, start);
-}
-
-/* ---- the profile's parts ---- */
-
-static void put_type(struct buffer *b, uint32_t field, const struct csink_profile_type *type)
-{
-	PUT_NUMBERS(b, field, [VALUE_TYPE_NAME] = type->name, [VALUE_TYPE_UNIT] = type->unit);
-}
-
-static void put_labels(struct buffer *b, const struct csink_profile *p, uint32_t set)
+static void put_labels(struct csink_protobuf *b, const struct csink_profile *p, uint32_t set)
 {
 	const struct csink_profile_range *range = &p->label_sets[set];
 	const struct csink_profile_label *label = p->labels + range->first, *last = label + range->nr;
 
 	for (; label < last; label++)
-		PUT_NUMBERS(b, SAMPLE_LABEL, [LABEL_KEY] = label->key, [LABEL_STR] = label->str,
-			    [LABEL_NUM] = label->num, [LABEL_NUM_UNIT] = label->num_unit);
+		CSINK_PROTOBUF_NUMBERS(b, SAMPLE_LABEL, [LABEL_KEY] = label->key, [LABEL_STR] = label->str,
+				       [LABEL_NUM] = label->num, [LABEL_NUM_UNIT] = label->num_unit);
 }
 
-static void put_sample(struct buffer *b, const struct csink_profile *p, uint32_t i)
+static void put_sample(struct csink_protobuf *b, const struct csink_profile *p, uint32_t i)
 {
 	const struct csink_profile_range *stack = &p->stacks[p->samples[i].stack];
 	const uint32_t *id = p->stack_ids + stack->first;
 	const int64_t *values = csink_profile_values(p, i);
-	size_t start = begin(b, PROFILE_SAMPLE), list;
+	size_t start = csink_protobuf_begin(b, PROFILE_SAMPLE), list;
 	uint32_t k;
 
 	if (stack->nr) {
-		list = begin(b, SAMPLE_LOCATION);
-		if (!room(b, (size_t)stack->nr * VARINT_MAX))
+		list = csink_protobuf_begin(b, SAMPLE_LOCATION);
+		if (!csink_protobuf_room(b, (size_t)stack->nr * CSINK_VARINT_MAX))
 			return;
 		for (k = 0; k < stack->nr; k++)
-			b->used += store_varint(b->bytes + b->used, id[k]);
-		end(b, list);
+			b->used += csink_varint_store(b->bytes + b->used, id[k]);
+		csink_protobuf_end(b, list);
 	}
-	list = begin(b, SAMPLE_VALUE);
+	list = csink_protobuf_begin(b, SAMPLE_VALUE);
 	for (k = 0; k < p->nr_types; k++)
-		put_varint(b, values[k]);
-	end(b, list);
+		csink_protobuf_varint(b, values[k]);
+	csink_protobuf_end(b, list);
 	put_labels(b, p, p->samples[i].labels);
-	end(b, start);
+	csink_protobuf_end(b, start);
 }
 
-static void put_mapping(struct buffer *b, const struct csink_profile *p, uint32_t id)
+static void put_mapping(struct csink_protobuf *b, const struct csink_profile *p, uint32_t id)
 {
 	const struct csink_profile_mapping *m = &p->mappings[id];
 
-	PUT_NUMBERS(b, PROFILE_MAPPING, [MAPPING_ID] = id, [MAPPING_START] = m->start, [MAPPING_LIMIT] = m->limit,
-		    [MAPPING_OFFSET] = m->offset, [MAPPING_FILE] = m->file, [MAPPING_BUILD_ID] = m->build_id,
-		    [MAPPING_HAS_FUNCTIONS] = m->has_functions, [MAPPING_HAS_FILENAMES] = m->has_filenames,
-		    [MAPPING_HAS_LINES] = m->has_lines, [MAPPING_HAS_INLINES] = m->has_inlines);
+	CSINK_PROTOBUF_NUMBERS(
+		b, PROFILE_MAPPING, [MAPPING_ID] = id, [MAPPING_START] = m->start, [MAPPING_LIMIT] = m->limit,
+		[MAPPING_OFFSET] = m->offset, [MAPPING_FILE] = m->file, [MAPPING_BUILD_ID] = m->build_id,
+		[MAPPING_HAS_FUNCTIONS] = m->has_functions, [MAPPING_HAS_FILENAMES] = m->has_filenames,
+		[MAPPING_HAS_LINES] = m->has_lines, [MAPPING_HAS_INLINES] = m->has_inlines);
 }
 
-static void put_location(struct buffer *b, const struct csink_profile *p, uint32_t id)
+static void put_location(struct csink_protobuf *b, const struct csink_profile *p, uint32_t id)
 {
 	const struct csink_profile_location *location = &p->locations[id];
 	const struct csink_profile_line *line = p->lines + location->first_line, *last = line + location->nr_lines;
-	size_t start = begin(b, PROFILE_LOCATION);
+	size_t start = csink_protobuf_begin(b, PROFILE_LOCATION);
 
-	put_number(b, LOCATION_ID, id);
-	put_number(b, LOCATION_MAPPING, location->mapping);
-	put_number(b, LOCATION_ADDRESS, location->address);
+	csink_protobuf_number(b, LOCATION_ID, id);
+	csink_protobuf_number(b, LOCATION_MAPPING, location->mapping);
+	csink_protobuf_number(b, LOCATION_ADDRESS, location->address);
 	for (; line < last; line++)
-		PUT_NUMBERS(b, LOCATION_LINE, [LINE_FUNCTION] = line->function, [LINE_LINE] = line->line);
-	put_number(b, LOCATION_FOLDED, location->is_folded);
-	end(b, start);
+		CSINK_PROTOBUF_NUMBERS(b, LOCATION_LINE, [LINE_FUNCTION] = line->function, [LINE_LINE] = line->line);
+	csink_protobuf_number(b, LOCATION_FOLDED, location->is_folded);
+	csink_protobuf_end(b, start);
 }
 
-static void put_function(struct buffer *b, const struct csink_profile *p, uint32_t id)
+static void put_function(struct csink_protobuf *b, const struct csink_profile *p, uint32_t id)
 {
 	const struct csink_profile_function *function = &p->functions[id];
 
-	PUT_NUMBERS(b, PROFILE_FUNCTION, [FUNCTION_ID] = id, [FUNCTION_NAME] = function->name,
-		    [FUNCTION_SYSTEM_NAME] = function->system_name, [FUNCTION_FILE] = function->file,
-		    [FUNCTION_START_LINE] = function->start_line, [FUNCTION_LANGUAGE] = function->language);
+	CSINK_PROTOBUF_NUMBERS(b, PROFILE_FUNCTION, [FUNCTION_ID] = id, [FUNCTION_NAME] = function->name,
+			       [FUNCTION_SYSTEM_NAME] = function->system_name, [FUNCTION_FILE] = function->file,
+			       [FUNCTION_START_LINE] = function->start_line, [FUNCTION_LANGUAGE] = function->language);
 }
 
-static void put_profile(struct buffer *b, const struct csink_profile *p)
+static void put_profile(struct csink_protobuf *b, const struct csink_profile *p)
 {
 	uint32_t i;
 
@@ -223,24 +128,24 @@ static void put_profile(struct buffer *b, const struct csink_profile *p)
 		put_function(b, p, i);
 	for (i = 0; i < p->nr_strings; i++)
 		put_string(b, p->strings[i].text, p->strings[i].len);
-	put_number(b, PROFILE_DROP_FRAMES, p->drop_frames);
-	put_number(b, PROFILE_KEEP_FRAMES, p->keep_frames);
-	put_number(b, PROFILE_TIME, p->time_ns);
-	put_number(b, PROFILE_DURATION, p->duration_ns);
+	csink_protobuf_number(b, PROFILE_DROP_FRAMES, p->drop_frames);
+	csink_protobuf_number(b, PROFILE_KEEP_FRAMES, p->keep_frames);
+	csink_protobuf_number(b, PROFILE_TIME, p->time_ns);
+	csink_protobuf_number(b, PROFILE_DURATION, p->duration_ns);
 	if (p->period_type.name)
 		put_type(b, PROFILE_PERIOD_TYPE, &p->period_type);
-	put_number(b, PROFILE_PERIOD, p->period);
+	csink_protobuf_number(b, PROFILE_PERIOD, p->period);
 	for (i = 0; i < p->nr_comments; i++) {
-		put_varint(b, PROFILE_COMMENT << 3 | WIRE_VARINT);
-		put_varint(b, p->comments[i]);
+		csink_protobuf_varint(b, PROFILE_COMMENT << 3 | WIRE_VARINT);
+		csink_protobuf_varint(b, p->comments[i]);
 	}
 	if (p->default_type < p->nr_types)
-		put_number(b, PROFILE_DEFAULT_TYPE, p->types[p->default_type].name);
+		csink_protobuf_number(b, PROFILE_DEFAULT_TYPE, p->types[p->default_type].name);
 }
 
 int csink_pprof_encode(const struct csink_profile *p, void **buf, size_t *len)
 {
-	struct buffer b = {0};
+	struct csink_protobuf b = {0};
 
 	if (csink_profile_error(p))
 		return csink_profile_error(p);

@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/output/export.h"
 #include "launcher/output/pprof.h"
@@ -224,6 +225,14 @@ static uint32_t add_label(struct forming *f, uint32_t nr, const struct csink_pro
 	return nr + 1;
 }
 
+static int compare_labels(const void *left, const void *right)
+{
+	const struct csink_profile_label *a = left, *b = right;
+
+	return CSINK_COMPARE(a->key, b->key);
+}
+
+/* In one order, so that sets of the same labels are one. */
 static uint32_t set_of(struct forming *f, uint32_t id)
 {
 	const struct csink_profile_range *range = &f->p->label_sets[id];
@@ -236,23 +245,36 @@ static uint32_t set_of(struct forming *f, uint32_t id)
 		if (is_kept(f, csink_profile_text(f->p, label->key)))
 			nr = add_label(f, nr, label);
 	}
+	qsort(f->set, nr, sizeof(*f->set), compare_labels);
 	f->sets[id] = csink_profile_labels_add(f->to, f->set, nr) + 1;
 	return f->sets[id] - 1;
 }
 
 /* ---- stacks ---- */
 
+/* What says nothing at all is none; two that differ in what is known of their symbols are one. */
 static uint32_t mapping_of(struct forming *f, uint32_t id)
 {
-	struct csink_profile_mapping m = f->p->mappings[id];
+	struct csink_profile_mapping m = f->p->mappings[id], key, *known;
 
 	if (!id || f->mappings[id])
 		return f->mappings[id];
 	m.file = string_of(f, m.file);
 	m.build_id = string_of(f, m.build_id);
-	f->mappings[id] = csink_profile_strn(f->mapping_keys, (const char *)&m, sizeof(m));
-	if (f->mappings[id] == f->to->nr_mappings)
+	if (!m.start && !m.limit && !m.offset && !m.file && !m.build_id)
+		return 0;
+	key = m;
+	key.has_functions = key.has_filenames = key.has_lines = key.has_inlines = 0;
+	f->mappings[id] = csink_profile_strn(f->mapping_keys, (const char *)&key, sizeof(key));
+	if (f->mappings[id] == f->to->nr_mappings) {
 		csink_profile_mapping_add(f->to, &m);
+		return f->mappings[id];
+	}
+	known = &f->to->mappings[f->mappings[id]];
+	known->has_functions &= m.has_functions;
+	known->has_filenames &= m.has_filenames;
+	known->has_lines &= m.has_lines;
+	known->has_inlines &= m.has_inlines;
 	return f->mappings[id];
 }
 
@@ -267,35 +289,51 @@ static uint32_t function_of(struct forming *f, uint32_t id)
 	function.system_name = string_of(f, function.system_name);
 	function.file = string_of(f, function.file);
 	function.language = 0;
+	if (!function.name && !function.system_name && !function.file && !function.start_line)
+		function.name = csink_profile_str(f->to, "[unknown]");
 	return f->functions[id] = csink_profile_function_add(f->to, &function);
 }
 
-static uint32_t location_of(struct forming *f, uint32_t id)
+/* A location that says nothing at all still is a frame: it has a function that says so. */
+static uint32_t add_lines(struct forming *f, uint32_t id, uint32_t mapping, struct csink_profile_line *lines)
 {
 	const struct csink_profile_location *from = &f->p->locations[id];
 	const struct csink_profile_line *line = f->p->lines + from->first_line;
-	struct {
-		uint64_t address;
-		uint32_t mapping, is_folded;
-	} head = {.address = from->address, .is_folded = from->is_folded};
-	struct csink_profile_line *lines = (struct csink_profile_line *)(f->key + sizeof(head));
-	uint32_t nr = 0, added;
+	struct csink_profile_function unknown = {0};
+	uint32_t nr = 0;
 
-	if (f->locations[id])
-		return f->locations[id];
-	head.mapping = mapping_of(f, from->mapping);
-	memcpy(f->key, &head, sizeof(head));
 	for (uint32_t i = 0; i < from->nr_lines; i++, line++) {
 		if (line->function)
 			lines[nr++] = (struct csink_profile_line){.function = function_of(f, line->function),
 								  .line = line->line};
 	}
+	if (!nr && !mapping && !from->address) {
+		unknown.name = csink_profile_str(f->to, "[unknown]");
+		lines[nr++] = (struct csink_profile_line){.function = csink_profile_function_add(f->to, &unknown)};
+	}
+	return nr;
+}
+
+static uint32_t location_of(struct forming *f, uint32_t id)
+{
+	const struct csink_profile_location *from = &f->p->locations[id];
+	struct {
+		uint64_t address, mapping;
+	} head = {.address = from->address};
+	struct csink_profile_line *lines = (struct csink_profile_line *)(f->key + sizeof(head));
+	uint32_t nr, added;
+
+	if (f->locations[id])
+		return f->locations[id];
+	head.mapping = mapping_of(f, from->mapping);
+	memcpy(f->key, &head, sizeof(head));
+	nr = add_lines(f, id, head.mapping, lines);
 	f->locations[id] =
 		csink_profile_strn(f->location_keys, (const char *)f->key, sizeof(head) + nr * sizeof(*lines));
 	if (f->locations[id] == f->to->nr_locations) {
 		added = csink_profile_location_add(f->to, head.mapping, head.address, lines, nr);
 		if (added)
-			f->to->locations[added].is_folded = head.is_folded;
+			f->to->locations[added].is_folded = from->is_folded;
 	}
 	return f->locations[id];
 }
@@ -311,13 +349,24 @@ static uint32_t stack_of(struct forming *f, uint32_t id)
 	return f->stacks[id] = csink_profile_stack_add(f->to, f->ids, range->nr);
 }
 
+/* Whether a sample counts for anything. */
+static bool is_counted(const struct csink_profile *p, uint32_t sample)
+{
+	const int64_t *values = csink_profile_values(p, sample);
+	uint32_t k = 0;
+
+	while (k < p->nr_types && !values[k])
+		k++;
+	return k < p->nr_types;
+}
+
 /* The program's own mapping comes first, as readers of pprof expect it, if a sample is in it. */
 static bool is_program_used(const struct csink_profile *p)
 {
 	for (uint32_t i = 0; p->nr_mappings > 1 && i < p->nr_samples; i++) {
 		const struct csink_profile_range *range = &p->stacks[p->samples[i].stack];
 
-		for (uint32_t k = 0; k < range->nr; k++) {
+		for (uint32_t k = 0; k < range->nr && is_counted(p, i); k++) {
 			if (p->locations[p->stack_ids[range->first + k]].mapping == 1)
 				return true;
 		}
@@ -347,7 +396,7 @@ static int prepare(struct forming *f)
 	f->locations = calloc(p->nr_locations, sizeof(*f->locations));
 	f->stacks = calloc(p->nr_stacks, sizeof(*f->stacks));
 	f->sets = calloc(p->nr_label_sets, sizeof(*f->sets));
-	f->key = calloc(1, 16 + (size_t)most_lines * sizeof(struct csink_profile_line));
+	f->key = calloc(1, 16 + ((size_t)most_lines + 1) * sizeof(struct csink_profile_line));
 	f->ids = calloc((size_t)longest + 1, sizeof(*f->ids));
 	f->set = calloc((size_t)most_labels + 1, sizeof(*f->set));
 	return f->to && f->mapping_keys && f->location_keys && f->strings && f->mappings && f->functions &&
@@ -371,9 +420,11 @@ static int form(struct forming *f)
 	if (is_program_used(p))
 		mapping_of(f, 1);
 	csink_profile_expect(f->to, p->nr_samples);
-	for (uint32_t i = 0; i < p->nr_samples && !csink_profile_error(f->to); i++)
-		csink_profile_sample_add(f->to, stack_of(f, p->samples[i].stack), set_of(f, p->samples[i].labels),
-					 csink_profile_values(p, i));
+	for (uint32_t i = 0; i < p->nr_samples && !csink_profile_error(f->to); i++) {
+		if (is_counted(p, i))
+			csink_profile_sample_add(f->to, stack_of(f, p->samples[i].stack),
+						 set_of(f, p->samples[i].labels), csink_profile_values(p, i));
+	}
 	return csink_profile_error(f->to) ?: csink_profile_error(f->mapping_keys) ?: csink_profile_error(f->location_keys);
 }
 

@@ -34,4 +34,10 @@ int csink_wire_form(const struct csink_profile *p, const struct csink_wire_optio
 /** Write the wire form as pprof, to a stream with a descriptor. Returns 0, -ENOMEM or -errno of the stream. */
 int csink_wire_write(FILE *out, const struct csink_profile *p, const struct csink_wire_options *options);
 
+/**
+ * Write the wire form as a request of OTLP's profiles: ExportProfilesServiceRequest, v1development, with one Profile
+ * for each sample type. Returns 0, -ENOMEM or -errno of the stream.
+ */
+int csink_otlp_write(FILE *out, const struct csink_profile *p, const struct csink_wire_options *options);
+
 #endif

@@ -8,7 +8,7 @@ ok 'a profile is recorded' test -s x.pb.gz
 
 # ---- the choice of a format ----
 tried=
-for name in x.pb.gz=pprof x.pprof=pprof x.wire.pb.gz=wire x.folded=folded x.collapsed=folded x.html=html perf.data=perf.data x.data=perf.data \
+for name in x.pb.gz=pprof x.pprof=pprof x.wire.pb.gz=wire x.otlp=otlp x.folded=folded x.collapsed=folded x.html=html perf.data=perf.data x.data=perf.data \
 	callgrind.out.1=callgrind x.callgrind=callgrind x.speedscope.json=speedscope x.json=firefox; do
 	file=out/${name%=*} format=${name#*=} tried="$tried $format"
 	rm -rf out && mkdir out

@@ -177,7 +177,7 @@ def check_tables(a, b):
 def text_formats():
     done = subprocess.run([COUNTERSINK, b'export', b'--format='], capture_output=True)
     names = re.search(r'\(one of: ([^)]*)\)', done.stderr.decode()).group(1).split(', ')
-    return [name for name in names if name not in ('pprof', 'wire', 'perf.data')]
+    return [name for name in names if name not in ('pprof', 'wire', 'otlp', 'perf.data')]
 
 
 def check_exports(a, b):

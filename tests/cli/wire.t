@@ -1,16 +1,23 @@
 #!/bin/sh
-# `countersink export -f wire`: profiles as Pyroscope and Parca take them, by their rules (tests/send/pprof_rules.py) and on
-# profiles of real programs. The servers themselves are not run.
+# `countersink export -f wire` and `-f otlp`: profiles as Pyroscope, Parca and receivers of OTLP take them, by their rules
+# (tests/send/pprof_rules.py, otlp_rules.py) and on profiles of real programs. The servers themselves are not run.
 . "$(dirname "$0")/lib.sh"
 
 RULES=$SRC/tests/send/pprof_rules.py
+OTLP=$SRC/tests/send/otlp_rules.py
 
 # The rules can refuse: each one has a profile that breaks it.
 python3 "$RULES" --table >table
+python3 "$OTLP" --table >>table
 while read -r line; do
 	ok "the rules: ${line#*ok }" test "${line%% *}" = ok
 done <table
-ok 'there is a table of rules' test "$(wc -l <table)" -ge 30
+ok 'there is a table of rules' test "$(wc -l <table)" -ge 70
+
+# totals FILE: of the types, by name; one that is 0 as well.
+totals() {
+	python3 "$RULES" --show "$1" | sed '/^period/,$d' | sort
+}
 
 # same_sums NAME FILE WIRE: the totals of the types are as before, in their order.
 same_sums() {
@@ -27,6 +34,10 @@ judge() {
 	is "$(python3 "$RULES" --show wired.pb.gz | grep -E '^(comments|samples twice)')" "$(printf '%s 0\n' 'samples twice' comments)" \
 		"$1: no comment is sent, and no sample twice"
 	ok "$1: countersink reads it" "$COUNTERSINK" report wired.pb.gz
+	"$COUNTERSINK" export -f otlp -o wired.otlp "$2" 2>err
+	is "$? $(cat err)" '0 ' "$1: OTLP is written without a message"
+	is "$(python3 "$OTLP" wired.otlp)" accepted "$1: the strict reader accepts it"
+	is "$(python3 "$OTLP" --show wired.otlp | grep -vE '^(service|time|attributes)' | sort)" "$(totals wired.pb.gz)" "$1: OTLP has all weights"
 }
 
 "$COUNTERSINK" -q -o python.pb.gz -- python3 -c 'import json; [json.loads(json.dumps(list(range(20000)))) for i in range(9)]'
@@ -43,7 +54,7 @@ judge 'a run with --off-cpu and --timeline' off.pb.gz
 like "$(python3 "$RULES" --show wired.pb.gz)" '^off_cpu/nanoseconds ' 'a name with a dash has an underscore'
 "$COUNTERSINK" gate --runs=2 --baseline=gate.pb.gz --update-baseline -- "$TARGETS/burn" 20 >/dev/null 2>&1
 judge "a gate's baseline" gate.pb.gz
-"$COUNTERSINK" merge -o sum.pb.gz python.pb.gz threads.pb.gz
+"$COUNTERSINK" merge -o sum.pb.gz python.pb.gz threads.pb.gz 2>/dev/null
 judge 'a merged profile' sum.pb.gz
 printf 'main;work 3\nmain;other \377name 4\n' >stacks.folded
 "$COUNTERSINK" export -f pprof -o folded.pb.gz stacks.folded
@@ -60,6 +71,25 @@ same_sums 'with all labels' python.pb.gz kept.pb.gz
 is "$? $(cat stdout)" '2 ' '--labels is refused for other formats'
 like "$(cat err)" '^countersink: --labels is for what is sent' '--labels: the reason is reported'
 
+# ---- OTLP ----
+"$COUNTERSINK" export -f otlp python.pb.gz >now.otlp
+"$COUNTERSINK" export -o again.otlp python.pb.gz
+ok 'the same profile is the same message, with the same ids' cmp now.otlp again.otlp
+like "$(python3 "$OTLP" --show now.otlp | sed -n 2p)" '^cpu/nanoseconds ' 'the event that sampled comes first'
+like "$(python3 "$OTLP" --show now.otlp)" '^attributes process.executable.build_id.gnu$' 'mappings have build-ids; samples have no attribute'
+"$COUNTERSINK" export -f otlp --labels=all --service='a b' threads.pb.gz >all.otlp
+is "$(python3 "$OTLP" all.otlp)" accepted 'with all labels it is accepted'
+like "$(python3 "$OTLP" --show all.otlp)" '^service.name a b$' '--service names the service'
+like "$(python3 "$OTLP" --show all.otlp)" '^attributes pid process process.executable.build_id.gnu pseudo thread tid$' 'labels are attributes'
+"$COUNTERSINK" export -f otlp --otlp=1.9 python.pb.gz >old.otlp
+is "$(python3 "$OTLP" old.otlp)" 'a sample has not one value' "today's reader refuses the numbers of 1.9"
+is "$(python3 "$OTLP" --1.9 old.otlp)" accepted 'by the numbers of 1.9 it is accepted'
+isnt "$(python3 "$OTLP" --1.9 now.otlp)" accepted "a reader of 1.9 refuses today's numbers"
+for option in --service=x --otlp=1.9; do
+	"$COUNTERSINK" export -f wire $option python.pb.gz >stdout 2>err
+	is "$? $(cat stdout err)" '2 countersink: --service and --otlp are for OTLP: give --format otlp' "$option is refused for other formats"
+done
+
 # ---- hostile names, as another program may have written them ----
 PYTHONPATH=$SRC/tests/browser python3 -c '
 from make_profile import Profile
@@ -71,4 +101,18 @@ judge 'a profile of hostile names' made.pb.gz
 is "$(python3 "$RULES" --show wired.pb.gz | sed '/^labels/,$ { /^labels/!d }' | xargs)" \
 	'a_b/count 2 a_b_2/count 4 _2_x__/nano_seconds 6 value/count 8 cpu/nanoseconds 10 cpu_2/nanoseconds 12 period cpu_2/nanoseconds labels _9 x_y' \
 	'two names that became one are two again; samples that became one are added up'
+
+# What says nothing: frames without a place, functions and mappings without a name, samples that count for nothing.
+PYTHONPATH=$SRC/tests/send python3 -B -c '
+from protobuf import encode
+out = encode(1, encode(1, 1) + encode(2, 2))
+for stack, value in ((1, 2, 3, 4), 5), ((4, 3, 2), 6), ((), 7), ((1,), 0), ((5,), 0):
+    out += encode(2, encode(1, bytes(stack)) + encode(2, bytes([value])))
+out += encode(3, encode(1, 1)) + encode(3, encode(1, 2) + encode(5, 3)) + encode(3, encode(1, 3) + encode(5, 3) + encode(7, 1))
+out += encode(4, encode(1, 1)) + encode(4, encode(1, 2) + encode(2, 1)) + encode(4, encode(1, 3) + encode(4, encode(1, 1)))
+out += encode(4, encode(1, 4) + encode(2, 2) + encode(3, 7)) + encode(4, encode(1, 5) + encode(2, 3) + encode(3, 7))
+out += encode(5, encode(1, 1))
+open("nothing.pb", "wb").write(out + b"".join(encode(6, t) for t in (b"", b"cpu", b"nanoseconds", b"/bin/made")))'
+judge 'a profile of what says nothing' nothing.pb
+is "$(python3 "$RULES" --show wired.pb.gz | head -n 1)" 'cpu/nanoseconds 18' 'frames that say nothing keep their time'
 done_testing

@@ -108,11 +108,23 @@ static int export(const struct csink_options *o, struct export *e)
 	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
+static int choose_wire(const struct csink_options *o, struct export *e)
+{
+	e->wire.labels = csink_options_text(o, CSINK_EXPORT_OPT_LABELS);
+	e->wire.service = csink_options_text(o, CSINK_EXPORT_OPT_SERVICE);
+	if (!strcmp(csink_options_text(o, CSINK_EXPORT_OPT_OTLP), "1.9"))
+		e->wire.otlp = CSINK_WIRE_OTLP_1_9;
+	if (*e->wire.labels && !(e->format->flags & CSINK_EXPORT_WIRE))
+		return csink_fail(-EINVAL, "--labels is for what is sent to servers: give --format wire or otlp");
+	if ((*e->wire.service || e->wire.otlp) && e->format->write != csink_export_otlp)
+		return csink_fail(-EINVAL, "--service and --otlp are for OTLP: give --format otlp");
+	return 0;
+}
+
 static int main_export(const struct csink_options *o, int nr, char **operands)
 {
 	struct export e = {.path = nr ? *operands : DEFAULT_FILE,
-			   .base_path = csink_options_text(o, CSINK_EXPORT_OPT_BASE),
-			   .wire = {.labels = csink_options_text(o, CSINK_EXPORT_OPT_LABELS)}};
+			   .base_path = csink_options_text(o, CSINK_EXPORT_OPT_BASE)};
 
 	if (nr > 1)
 		return csink_fail(CSINK_EXIT_USAGE, "export takes one profile, not %d (see countersink help export)",
@@ -122,8 +134,8 @@ static int main_export(const struct csink_options *o, int nr, char **operands)
 	if (*e.base_path && !(e.format->flags & CSINK_EXPORT_COMPARES))
 		return csink_fail(CSINK_EXIT_USAGE,
 				  "--base compares in a page only: give --format html, or a file ending in .html");
-	if (*e.wire.labels && !(e.format->flags & CSINK_EXPORT_WIRE))
-		return csink_fail(CSINK_EXIT_USAGE, "--labels is for what is sent to servers: give --format wire");
+	if (choose_wire(o, &e))
+		return CSINK_EXIT_USAGE;
 	return export(o, &e);
 }
 

@@ -12,7 +12,10 @@
 	  "the event to export, for formats that hold one (default: the event that sampled)")                          \
 	CSINK_FOLD_NATIVE_OPTION(X, CSINK_OPT_NO_ENV)                                                                  \
 	X(LABELS, 'l', "NAME[,NAME]...", "", CSINK_OPT_NO_ENV,                                                         \
-	  "wire: keep these labels, too (pid, tid, process, thread, timestamp, run, pseudo; all)")                     \
+	  "wire, otlp: keep these labels, too (pid, tid, process, thread, timestamp, run, pseudo; all)")               \
+	X(OTLP, 0, "1.11|1.9", "1.11", CSINK_OPT_NO_ENV,                                                               \
+	  "otlp: field numbers of opentelemetry-proto 1.10 to 1.11, or of 1.8 and 1.9")                                \
+	X(SERVICE, 0, "NAME", "", CSINK_OPT_NO_ENV, "otlp: the service (default: the program's name)")                 \
 	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "html: show the changes since the profile FILE")
 
 #define CSINK_EXPORT_OPTION_ID(id, ...) CSINK_EXPORT_OPT_##id,
