@@ -62,6 +62,22 @@ int csink_outside_open_anchor(void)
 	return csink_outside_open_dummy(&how);
 }
 
+/* Each event that is inherited costs every fork, exec and switch between threads: the tree's own task-clock serves for
+ * the one that was asked for, too, unless that is in a group. */
+static bool is_tree_clock(const struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t i)
+{
+	bool is_alone = (!i || specs[i - 1].group != specs[i].group) &&
+			(i + 1 >= watch->nr_events || specs[i + 1].group != specs[i].group);
+
+	return watch->tree && is_alone && specs[i].attr.type == PERF_TYPE_SOFTWARE &&
+	       specs[i].attr.config == PERF_COUNT_SW_TASK_CLOCK;
+}
+
+static bool is_trees_own(const struct csink_outside_watch *watch, int fd)
+{
+	return watch->tree && fd == csink_process_tree_clock_fd(watch->tree);
+}
+
 static void counts_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr)
 {
 	const struct csink_clocks_how tree = {.inherit = true, .at_exec = true};
@@ -78,6 +94,8 @@ static void counts_open(struct csink_outside_watch *watch, const struct csink_ev
 		how.group_fd = leads ? -1 : leader;
 		if (specs[i].cpu_wide)
 			fd = -EOPNOTSUPP;
+		else if (is_tree_clock(watch, specs, i))
+			fd = csink_process_tree_clock_fd(watch->tree);
 		else
 			fd = csink_outside_open_event(&watch->events[i].spec, &how, &attr);
 		watch->events[i].fd = fd < 0 ? -1 : fd;
@@ -261,7 +279,7 @@ void csink_outside_finish(struct csink_outside_watch *watch, const struct rusage
 void csink_outside_close(struct csink_outside_watch *watch)
 {
 	for (uint32_t i = 0; i < watch->nr_events; i++) {
-		if (watch->events[i].fd >= 0)
+		if (watch->events[i].fd >= 0 && !is_trees_own(watch, watch->events[i].fd))
 			close(watch->events[i].fd);
 	}
 	csink_clocks_close(&watch->clocks);

@@ -23,7 +23,7 @@ struct csink_outside_watch {
 	uint32_t nr_events;
 	struct {
 		struct csink_event_spec spec;
-		int fd;  /* < 0: refused */
+		int fd;  /* < 0: refused; the tree's own: not to be closed */
 		int err; /* then -errno of it */
 	} events[CSINK_MAX_EVENTS];
 	struct csink_clocks clocks;

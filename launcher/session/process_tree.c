@@ -58,6 +58,7 @@ static void add_counts(struct perf_event_attr *attr, void *arg)
 	attr->config = PERF_COUNT_SW_TASK_CLOCK;
 	attr->inherit = attr->enable_on_exec = 1;
 	attr->inherit_stat = 1;
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	add_ring(attr, arg);
 }
 
@@ -113,6 +114,11 @@ int csink_process_tree_open(struct csink_process_tree **out)
 int csink_process_tree_fd(const struct csink_process_tree *tree)
 {
 	return tree->rings.epoll_fd;
+}
+
+int csink_process_tree_clock_fd(const struct csink_process_tree *tree)
+{
+	return tree->counts_fd;
 }
 
 /* Larger ones are none of those that are understood. */
