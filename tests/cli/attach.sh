@@ -26,6 +26,21 @@ ran_ms() { # of CPU time, by a process
 }
 has_run() { [ "$(ran_ms "$1")" -ge "$2" ]; }
 attach() { countersink attach "$@"; }
+# attach_for MS PID COMMAND...: an attach that is ended when process PID has run for so many ms of CPU time since it was
+# attached to, however long that takes. Its standard error is in err; returns its status.
+attach_for() {
+	local until=$1 pid=$2 attach
+	shift 2
+	: >err
+	"$@" 2>err &
+	attach=$!
+	targets="$targets $attach"
+	wait_until 60 sh -c 'grep -q "Ctrl-C ends it" err || ! kill -0 "$1"' sh $attach
+	until=$(($(ran_ms "$pid") + until))
+	until has_run "$pid" $until || ! kill -0 $attach 2>/dev/null; do sleep 0.01; done
+	kill -TERM $attach 2>/dev/null
+	wait $attach
+}
 is_traced() { # any thread of a process
 	grep -lE '^State:.[tT]' /proc/"$1"/task/*/status 2>/dev/null | grep -q .
 }

@@ -22,10 +22,10 @@ total=$(sed -n 's/^ *[0-9.]* *[0-9.]* *[num]*s *\([0-9.]*\).* main$/\1/p' err)
 ok "main is below all of it: $total %" awk "BEGIN { exit !($total > 95) }"
 ok "the target runs on, not stopped" sh -c 'kill -0 "$1" && ! grep -qE "^State:.[tT]" /proc/"$1"/status' sh "$burn"
 for way in libunwind fp none; do
-	attach -p "$burn" --unwind=$way -d 0.5 2>err
+	attach_for 200 "$burn" countersink attach -p "$burn" --unwind=$way
 	like "$(cat err)" 'burn_60$' "--unwind=$way names functions"
 done
-attach -p "$burn" --unwind=libunwind -d 0.5 2>err
+attach_for 200 "$burn" countersink attach -p "$burn" --unwind=libunwind
 like "$(cat err)" '^  stacks +libunwind: over the 16 KiB' "--unwind=libunwind: the report names the unwinder"
 unlike "$(cat err)" 'stacks that end' "--unwind=libunwind: all stacks are whole"
 if [ "$(uname -m)" = x86_64 ]; then
@@ -37,9 +37,9 @@ if [ "$(uname -m)" = x86_64 ]; then
 else
 	skip "stacks that libunwind takes over" "the program is written for x86-64"
 fi
-attach -p "$burn" --no-stop -d 0.3 2>err
+attach_for 100 "$burn" countersink attach -p "$burn" --no-stop
 like "$(cat err)" 'they were not stopped: threads and processes that they started meanwhile' "--no-stop reports its effect"
-attach -t "$burn" -d 0.5 2>err
+attach_for 200 "$burn" countersink attach -t "$burn"
 like "$(cat err)" "attached to thread $burn of process $burn \(burn\) alone: its other threads, and threads and processes that it starts" "-t reports that only one thread is profiled"
 like "$(cat err)" 'burn_30$' "-t samples the thread"
 attach -e '{page-faults:period=1,task-clock}' -o group.pb.gz -- "$TARGETS/faulty" 400 20 >out 2>err
@@ -54,7 +54,7 @@ own=own_burn_$$ # other processes may be called burn
 cp "$TARGETS/burn" "$own"
 start "./$own" 1000000
 wait_until 30 has_run "$target" 20
-attach -d 0.5 -e task-clock,page-faults -j "^$own\$" >json 2>err
+attach_for 200 "$target" countersink attach -e task-clock,page-faults -j "^$own\$" >json
 is $? 0 "attach by a regular expression for the name: status 0"
 end "$target"
 if have python3; then
@@ -95,17 +95,20 @@ nr=$(sed -n 's/.*"attached_processes": *\([0-9]*\).*/\1/p' json)
 ok "the report has the target's child processes: $nr" test "${nr:-0}" -ge 2
 
 # ---- two attach to one target; a target that is profiled already
-attach -p "$burn" -d 0.7 -o one.pb.gz 2>one &
+countersink attach -p "$burn" -o one.pb.gz 2>one &
 pid=$!
-attach -p "$burn" -d 0.7 -o two.pb.gz 2>two
+wait_until 60 grep -q 'Ctrl-C ends it' one
+attach_for 200 "$burn" countersink attach -p "$burn" -o two.pb.gz
+kill -TERM $pid
 wait $pid
 like "$(cat one)" 'burn_60$' "the first of two attach to one target has samples"
-like "$(cat two)" 'burn_60$' "the second of two attach to one target has samples"
+like "$(cat err)" 'burn_60$' "the second of two attach to one target has samples"
 countersink -q -o inside.pb.gz -- "$TARGETS/burn" 3000 >/dev/null 2>&1 &
 pid=$!
 targets="$targets $pid"
 wait_until 30 sh -c 'pgrep -P "$1" burn' sh $pid
-attach -p "$(pgrep -P $pid burn)" -d 0.7 -o outside.pb.gz 2>err
+inner=$(pgrep -P $pid burn)
+attach_for 200 "$inner" countersink attach -p "$inner" -o outside.pb.gz
 like "$(cat err)" 'burn_60$' "a program that runs under countersink can be attached to"
 wait $pid
 is $? 0 "a program under countersink keeps its status when attached to"
@@ -130,7 +133,7 @@ is $wrong 0 "an exec by a second thread: the samples have no more time than was 
 like "$(cat out)" '^end of the chain' "an exec by a second thread: the whole chain ran"
 start "$TARGETS/exec_chain" 4000 3000 thread
 wait_until 30 has_run "$target" 20
-attach -d 1 -o exec.pb.gz -p "$target" 2>err
+attach_for 300 "$target" countersink attach -o exec.pb.gz -p "$target"
 sed -i 1d err # what was attached to
 ok "an exec by a second thread of a running target: the samples have the counted time" samples_are_the_whole || diag "$(cat err)"
 # While one of its threads takes over its TID, the process has not ended.
@@ -142,7 +145,7 @@ is $refused 0 "a process whose threads exec can be attached to at any time"
 end "$target"
 start "$TARGETS/headless" 60000
 wait_until 30 grep -q '^State:.Z' "/proc/$target/status"
-attach -d 0.3 -o headless.pb.gz -p "$target" 2>err
+attach_for 200 "$target" countersink attach -o headless.pb.gz -p "$target"
 is $? 0 "attach to a process whose first thread has ended: status 0"
 like "$(cat err)" ' left_to_it$' "a process whose first thread has ended is sampled"
 attach -d 0.02 -q -o headless.pb.gz '^headless$' 2>err
@@ -159,7 +162,7 @@ if is_root && mkdir groups && { mount -t cgroup -o perf_event none groups 2>/dev
 	target=$!
 	targets="$targets $target"
 	wait_until 30 has_run $target 20
-	attach --cgroup $group -e cpu-clock -d 1 -o group.pb.gz 2>err
+	attach_for 300 $target countersink attach --cgroup $group -e cpu-clock -o group.pb.gz
 	is $? 0 "a control group: status 0"
 	like "$(cat err)" 'burn_60$' "a control group: its functions are sampled"
 	unlike "$(cat err)" 'spin_suid' "a control group: processes outside it are not sampled"

@@ -97,18 +97,18 @@ like "$(countersink export -f speedscope shares.pb.gz)" '"name":"work","file":"[
 
 # ---- --frames, --unwind
 
-attach -p "$shares" -d 1 --frames=native >out 2>err
+attach_for 300 "$shares" countersink attach -p "$shares" --frames=native >out
 like "$(cat err)" '_PyEval_EvalFrameDefault' "--frames=native: the evaluator is reported"
 unlike "$(cat err)" 'shares\.py|Python functions are missing' "--frames=native: no functions of Python are read"
-attach -p "$shares" -d 1 --frames=both -o both.pb.gz >out 2>err
+attach_for 300 "$shares" countersink attach -p "$shares" --frames=both -o both.pb.gz >out
 like "$(countersink export -f folded both.pb.gz)" 'work;_PyEval_EvalFrameDefault' "--frames=both has the functions beside the evaluator's frames"
-attach -p "$shares" -d 1 --unwind=fp >out 2>err
+attach_for 300 "$shares" countersink attach -p "$shares" --unwind=fp >out
 is "$(grep -c 'Python frames are not read: they need copies of stacks, which --unwind=fp and none do not take' err)" 1 "--unwind=fp: the report has one line with the reason"
-attach -p "$shares" -d 1 --unwind=libunwind -o both.pb.gz >out 2>err
+attach_for 300 "$shares" countersink attach -p "$shares" --unwind=libunwind -o both.pb.gz >out
 like "$(cat err)" ' shares\.py +work$' "--unwind=libunwind: functions of Python are reported"
-attach -t "$shares" -d 1 >out 2>err
+attach_for 300 "$shares" countersink attach -t "$shares" >out
 like "$(cat err)" ' shares\.py +work$' "-t: functions of Python are reported"
-"$TARGETS/deny_perf" -r "$COUNTERSINK" attach -p "$shares" -d 0.5 >out 2>err
+attach_for 200 "$shares" "$TARGETS/deny_perf" -r "$COUNTERSINK" attach -p "$shares" >out
 is $? 0 "process_vm_readv is refused: status 0"
 is "$(grep -c 'Python frames are not read: EPERM: ' err)" 1 "process_vm_readv is refused: the report has one line with the reason"
 like "$(cat err)" '_PyEval_EvalFrameDefault' "process_vm_readv is refused: stacks are native ones"
@@ -239,7 +239,7 @@ if is_root && have unshare && unshare --pid --fork --mount-proc true 2>/dev/null
 	inside=$(pgrep -P "$target")
 	targets="$targets $inside"
 	wait_until 30 has_run "$inside" 100
-	attach -p "$inside" -d 1 >out 2>err
+	attach_for 300 "$inside" countersink attach -p "$inside" >out
 	like "$(cat err)" ' shares\.py +work$' "a process in a PID namespace of its own: its functions are reported"
 	end "$inside"
 else
@@ -277,7 +277,7 @@ if is_root && mkdir groups && mount -t cgroup -o perf_event none groups 2>/dev/n
 	target=$!
 	targets="$targets $target"
 	wait_until 30 has_run $target 100
-	attach --cgroup $group -e cpu-clock -d 1 -o group.pb.gz >out 2>err
+	attach_for 300 $target countersink attach --cgroup $group -e cpu-clock -o group.pb.gz >out
 	like "$(cat err)" ' shares\.py +work$' "a control group: functions of Python are reported"
 	end $target
 	wait_until 30 rmdir $group
@@ -328,7 +328,7 @@ end "$target"
 not_read() { # OBJECT REASON TITLE
 	start env LD_PRELOAD="$TARGETS/plugs/like_python_$1.so" "$TARGETS/burn" 1000000
 	wait_until 30 has_run "$target" 20
-	attach -p "$target" -d 0.5 >out 2>err
+	attach_for 200 "$target" countersink attach -p "$target" >out
 	is $? 0 "$3: status 0"
 	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
 	like "$(cat err)" ' burn_60$' "$3: stacks are native ones"
@@ -372,7 +372,7 @@ other() { # LANGUAGE COMMAND FILE
 	is "$?:$(grep -c 'frames are not read' err):$(grep -c "note  *$line" err)" 0:1:1 "attach, a command in $1: one line says why its functions are not named"
 	start "$2" "$3" on
 	wait_until 30 has_run "$target" 50
-	attach -p "$target" -d 0.5 >out 2>err
+	attach_for 200 "$target" countersink attach -p "$target" >out
 	is "$?:$(grep -c 'frames are not read' err):$(grep -c "note  *$line" err)" 0:1:1 "attach, a process in $1 that runs: one line says why its functions are not named"
 	end "$target"
 }
@@ -392,7 +392,7 @@ if have php && have perl; then
 	start "$TARGETS/burn" 1000000
 	wait_until 30 has_run "$target" 20
 	wait_until 30 grep -q nanosleep "/proc/$sleeper/wchan"
-	attach -p "$target,$sleeper" -d 0.5 >out 2>err
+	attach_for 200 "$target" countersink attach -p "$target,$sleeper" >out
 	is "$?:$(grep -c 'note .*attached to 2 threads of 2 processes' err):$(grep -c 'frames are not read' err)" 0:1:0 "attach, a process in PHP that sleeps, of which there is no sample: no line about its functions"
 	end "$target"
 	end "$sleeper"
@@ -406,14 +406,14 @@ cp "$PYTHON" ./python-gone
 start ./python-gone "$FRAMES/shares.py"
 wait_until 30 has_run "$target" 50
 rm python-gone
-attach -p "$target" -d 0.5 >out 2>err
+attach_for 200 "$target" countersink attach -p "$target" >out
 is "$(grep -c "Python frames are not read: the interpreter's file was deleted or replaced" err)" 1 "attach, an interpreter that was replaced since: the report has one line with the reason"
 end "$target"
 while read -r python version; do
 	[ "$version" = 3.6 ] || continue
 	start "$python" -u "$FRAMES/shares.py"
 	wait_until 30 has_run "$target" 100
-	attach -p "$target" -d 0.5 >out 2>err
+	attach_for 200 "$target" countersink attach -p "$target" >out
 	is "$(grep -c 'Python frames are not read: from outside only CPython 3\.7 to 3\.14 is supported' err)" 1 "attach, CPython 3.6: the report has one line with the reason"
 	end "$target"
 done <pythons

@@ -77,7 +77,7 @@ if is_root && have unshare && unshare --pid --fork true 2>/dev/null; then
 	inner=$(pgrep -P $pid)
 	targets="$targets $inner"
 	free=$(awk '/^NSpid:/ { print $3 }' "/proc/$inner/status")
-	attach -p "$inner" -d 0.5 -o ns.pb.gz 2>err
+	attach_for 200 "$inner" countersink attach -p "$inner" -o ns.pb.gz
 	like "$(cat err)" 'burn_60$' "a process in another PID namespace is attached to by its PID here"
 	is "$free" 1 "the process in another PID namespace has another PID there"
 	kill -9 "$inner" 2>/dev/null
@@ -117,7 +117,7 @@ fi
 
 
 # ---- tracing refused, as Yama's ptrace_scope or a container does
-"$TARGETS/deny_perf" -t countersink attach -o /dev/null -d 0.3 -p "$burn" 2>err
+attach_for 100 "$burn" "$TARGETS/deny_perf" -t countersink attach -o /dev/null -p "$burn"
 is $? 0 "ptrace refused: attach succeeds"
 like "$(cat err)" 'could not all be stopped \(EPERM: no right to trace them; Yama.*\): threads and processes that they started meanwhile may be missing' "ptrace refused: the missing stop is reported"
 like "$(cat err)" 'burn_60$' "ptrace refused: the report has the functions"
@@ -129,7 +129,7 @@ if is_root && unshare --mount true 2>/dev/null; then
 	wait_until 30 sh -c 'grep -q burn_there "/proc/$1/comm" && test "$(ls /proc/$1/root/'"$PWD"'/inner)" = burn_there' sh "$target"
 	wait_until 30 has_run "$target" 20
 	is "$(ls inner)" "" "another mount namespace: its file is missing in ours"
-	attach -d 0.5 -o mount.pb.gz -p "$target" 2>err
+	attach_for 200 "$target" countersink attach -o mount.pb.gz -p "$target"
 	like "$(cat err)" 'burn_there +burn_60$' "another mount namespace: functions are named by the file under the process's root"
 	end "$target"
 else
@@ -144,12 +144,14 @@ if is_root && have chroot && chroot / true 2>/dev/null; then
 	cp "$TARGETS/burn" other
 	start chroot jail /bin/spin_there 1000
 	wait_until 30 has_run "$target" 20
-	attach -d 0.5 -o jail.pb.gz -p "$target" 2>err
+	attach_for 200 "$target" countersink attach -o jail.pb.gz -p "$target"
 	like "$(cat err)" 'spin_there +(main|spin)$' "a program in a chroot has names"
-	attach -d 1 -o jail.pb.gz -p "$target" 2>err &
+	countersink attach -o jail.pb.gz -p "$target" 2>err &
 	pid=$!
 	wait_until 30 grep -q 'Ctrl-C ends it' err
 	ln -sf "$PWD/other" jail/bin/spin_there
+	wait_until 60 has_run "$target" $(($(ran_ms "$target") + 300))
+	kill -TERM $pid
 	wait $pid
 	like "$(cat err)" 'spin_there +(main|spin)$' "a link in a chroot is resolved below that root"
 	like "$(gzip -dc jail.pb.gz | tr -c '[:print:]' '\n')" '^/bin/spin_there' "a program in a chroot is named by its path there"

@@ -2,6 +2,7 @@
 # Few file descriptors (RLIMIT_NOFILE): a command runs and keeps its status, measured data is
 # not lost, and a command that cannot measure fails with one line before anything starts.
 . "$(dirname "$0")/lib.sh"
+. "$SRC/tests/cli/attach.sh"
 
 have prlimit || skip_all "no prlimit here"
 LIMITS="4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 20 24 32 40"
@@ -30,11 +31,10 @@ for n in 3 $LIMITS; do
 done
 
 # ---- attach to a running program
-"$TARGETS/burn" 100000 >burn.out &
-target=$!
+start "$TARGETS/burn" 100000
 for n in $LIMITS; do
 	rm -f x.pb.gz
-	with "$n" "$COUNTERSINK" attach -q -o x.pb.gz --duration=0.2 -p $target
+	attach_for 100 $target timeout 60 prlimit --nofile="$n:$n" -- "$COUNTERSINK" attach --no-report -o x.pb.gz -p $target
 	status=$?
 	if [ $status = 0 ]; then
 		like "$("$COUNTERSINK" report --csv x.pb.gz)" 'burn' "attach, $n descriptors: functions are named"
@@ -45,7 +45,7 @@ for n in $LIMITS; do
 	fi
 done
 is $status 0 "with 40 descriptors attach succeeds"
-kill $target
+end $target
 
 # ---- gate: a verdict, or the reason
 reached=0

@@ -50,7 +50,7 @@ from_outside() { # TITLE STACK PROGRAM
 	target=$!
 	targets="$targets $target"
 	wait_until 30 has_run "$target" 100
-	attach -F 997 -p "$target" -d 0.5 -o p.pb.gz >out 2>err
+	attach_for 300 "$target" countersink attach -F 997 -p "$target" -o p.pb.gz >out
 	is $? 0 "$1, from outside: status 0"
 	right "$1, from outside" "$2"
 	wait "$target"
