@@ -39,7 +39,7 @@ calls() { # TITLE RATE OPTIONS...
 	title=$1
 	rate=$2
 	shift 2
-	countersink -q -F "$rate" -o async.pb.gz -- "$home/bin/java" "$@" -cp classes Work 1.5 >out 2>err </dev/null
+	countersink -q -F "$rate" -o async.pb.gz -- "$home/bin/java" "$@" -cp classes Work 2 >out 2>err </dev/null
 	is "$?:$(cat out err)" "0:done" "$title at $rate Hz: output and status are as without countersink"
 	[ "$rate" -gt 1000 ] && one_in=4000 || one_in=1000 # of many samples, fewer may be wrong
 	python3 -B "$FRAMES/calls.py" "$FRAMES/Work.java.calls" async.pb.gz "$one_in" >out 2>&1
@@ -48,7 +48,7 @@ calls() { # TITLE RATE OPTIONS...
 		# HotSpot has names for the places of calls. What C2 moves in between has those of the next call, which may be of
 		# another branch: in few runs, several samples of the same place. The rate is that of more stacks.
 		for more in 1 2 3; do
-			countersink -q -F "$rate" -o more$more.pb.gz -- "$home/bin/java" "$@" -cp classes Work 1.5 >/dev/null 2>&1 </dev/null
+			countersink -q -F "$rate" -o more$more.pb.gz -- "$home/bin/java" "$@" -cp classes Work 2 >/dev/null 2>&1 </dev/null
 		done
 		countersink merge -q -o all.pb.gz async.pb.gz more1.pb.gz more2.pb.gz more3.pb.gz
 		python3 -B "$FRAMES/calls.py" "$FRAMES/Work.java.calls" all.pb.gz "$one_in" >out 2>&1
@@ -67,7 +67,7 @@ names() { # TITLE OPTIONS... that let code stay where it was made
 			rm -f "$map" 2>/dev/null || exit 75
 			echo "$map" >map
 			exec "$@"' sh "$home/bin/java" "$@" -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit \
-			-cp classes Work 1.5 >out 2>err </dev/null
+			-cp classes Work 2 >out 2>err </dev/null
 		status=$?
 	done
 	is "$status:$(cat out err)" "0:done" "$title with a map for perf: output and status are as without countersink"
@@ -200,7 +200,9 @@ cat >names.clj <<'END'
 (ns my-app.names)
 (defn fib? [n] (if (< n 2) n (+ (fib? (- n 1)) (fib? (- n 2)))))
 (defn sum! [n] (reduce + (map (fn [x] (* x 31)) (range n))))
-(let [end (+ (System/nanoTime) 800000000)] (while (< (System/nanoTime) end) (fib? 17) (sum! 20000)))
+(let [^java.lang.management.ThreadMXBean threads (java.lang.management.ManagementFactory/getThreadMXBean)
+      end (+ (.getCurrentThreadCpuTime threads) 800000000)]
+  (while (< (.getCurrentThreadCpuTime threads) end) (fib? 17) (sum! 20000)))
 (println "done")
 END
 jar=/usr/share/java/clojure.jar

@@ -1,13 +1,17 @@
 // A child process, and a thread; both print the same line.
 //
 // usage: Jobs                       it starts itself once more, with "child"
-//        Jobs deep DEPTH SECONDS    works so many frames deep instead, SECONDS of its time
+//        Jobs deep DEPTH SECONDS    works so many frames deep instead, SECONDS of CPU time
+import java.lang.management.ManagementFactory;
+
 public class Jobs {
+	static long cpuNs() { return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime(); }
+
 	static int spin(long ms) {
-		long end = System.nanoTime() + ms * 1_000_000;
+		long end = cpuNs() + ms * 1_000_000;
 		int sum = 0;
 
-		while (System.nanoTime() < end)
+		while (cpuNs() < end)
 			for (int i = 0; i < 100_000; i++)
 				sum = sum * 31 + i;
 		return sum;

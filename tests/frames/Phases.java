@@ -1,6 +1,6 @@
 // Phases named by a native library: loading() and parsing() run the same method in two threads, each in phases of its own.
 //
-// usage: Phases LIBRARY MS     each of the four phases takes so many ms
+// usage: Phases LIBRARY MS     each of the four phases takes so many ms of CPU time
 public class Phases {
 	static native void begin(String name);
 	static native void end();

@@ -1,10 +1,12 @@
 // Work of all kinds, for samples at any moment: see Work.java.calls.
 //
-// usage: Work SECONDS [stress]     prints: done
-// stress: class loaders are made and unloaded, garbage and deep exceptions all the time, in four threads besides.
+// usage: Work SECONDS [stress]     of CPU time, of all threads; prints: done
+// stress: for so many seconds, class loaders are made and unloaded, garbage and deep exceptions all the time, in four threads besides.
+import com.sun.management.OperatingSystemMXBean;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -283,9 +285,16 @@ public class Work {
 			all[i] = new Thread(Work::churn);
 			all[i].start();
 		}
-		for (int i = 0; System.nanoTime() < end; i++) {
+		if (all.length == 0) {
+			OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+			long used = system.getProcessCpuTime() + (long) (Double.parseDouble(arguments[0]) * 1e9);
+
+			while (system.getProcessCpuTime() < used)
+				round();
+		}
+		for (int i = 0; all.length > 0 && System.nanoTime() < end; i++) {
 			round();
-			if (all.length > 0 && i % 8 == 0)
+			if (i % 8 == 0)
 				System.gc();
 		}
 		for (Thread thread : all)

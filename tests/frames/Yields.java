@@ -1,11 +1,13 @@
 // Virtual threads that give up their turn 10 to 39 calls deep, again and again, and then return: their callers come back from the heap.
 //
-// usage: Yields THREADS SECONDS
+// usage: Yields THREADS SECONDS     of CPU time, of all threads
+import com.sun.management.OperatingSystemMXBean;
+import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
 
 public class Yields {
 	static volatile int sink;
-	static long end;
+	static volatile boolean isOver;
 
 	static int work(int n) {
 		int sum = 0;
@@ -24,7 +26,7 @@ public class Yields {
 	}
 
 	static void yielding(int depth) {
-		while (System.nanoTime() < end)
+		while (!isOver)
 			sink += down(depth);
 	}
 
@@ -32,12 +34,17 @@ public class Yields {
 		Thread[] threads = new Thread[Integer.parseInt(arguments[0])];
 		Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
 
-		end = System.nanoTime() + (long) (1e9 * Double.parseDouble(arguments[1]));
+		OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+		long end = system.getProcessCpuTime() + (long) (1e9 * Double.parseDouble(arguments[1]));
+
 		for (int i = 0; i < threads.length; i++) {
 			int depth = 10 + i % 30;
 
 			threads[i] = (Thread) start.invoke(null, (Runnable) () -> yielding(depth));
 		}
+		while (system.getProcessCpuTime() < end)
+			Thread.sleep(10);
+		isOver = true;
 		for (Thread thread : threads)
 			thread.join();
 		System.out.println("done");

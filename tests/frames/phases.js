@@ -1,18 +1,20 @@
 // Phases named by an addon: loading() and parsing() run the same function, each in phases of its own.
 //
-// usage: phases.js ADDON MS     each of the three phases takes so many ms
+// usage: phases.js ADDON MS     each of the three phases takes so many ms of CPU time
 'use strict';
 const addon = { exports: {} };
 process.dlopen(addon, process.argv[2]);
 const { begin, end } = addon.exports, ms = Number(process.argv[3]);
 
 function spin() {
-	const until = process.hrtime.bigint() + BigInt(ms) * 1000000n;
-	let sum = 0;
+	const from = process.cpuUsage();
+	let sum = 0, used;
 
-	while (process.hrtime.bigint() < until)
+	do {
 		for (let i = 0; i < 100000; i++)
 			sum = (sum * 31 + i) | 0;
+		used = process.cpuUsage(from);
+	} while (used.user + used.system < 1000 * ms);
 	return sum;
 }
 
