@@ -93,7 +93,7 @@ static bool begin(void)
 
 static bool wait_until(bool (*is_so)(void))
 {
-	for (int i = 0; i < 6000; i++) {
+	for (int i = 0; i < 24000; i++) {
 		if (is_so())
 			return true;
 		poll(NULL, 0, 5);

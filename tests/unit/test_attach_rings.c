@@ -12,7 +12,7 @@
 
 #include "tests/unit/tap.h"
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 60000 };
 
 static struct csink_rings rings;
 static bool comes_between; /* the other thread's call, which is made here */

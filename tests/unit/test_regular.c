@@ -34,7 +34,7 @@ static void test_open(void)
 {
 	int fd;
 
-	alarm(60); /* what waits dies */
+	alarm(300); /* what waits dies */
 	if (mkfifo("fifo", 0600) || symlink("file", "link"))
 		exit(1);
 	write_file("file", "text", 0);

@@ -446,7 +446,7 @@ static void test_without_pidfd(void)
 	csink_inherited_take(&runner.inherited);
 	csink_suite_put(&job.argv, "/bin/echo");
 	csink_suite_put(&job.argv, "done");
-	err = refuse_syscall(SYS_pidfd_open, ENOSYS) ?: csink_suite_ask(&asking, &job, 5, &answer);
+	err = refuse_syscall(SYS_pidfd_open, ENOSYS) ?: csink_suite_ask(&asking, &job, 60, &answer);
 	ok(!err && !answer.timed_out && !answer.status && answer.out && !strcmp(answer.out, "done\n"),
 	   "without pidfd_open the end of a command is seen");
 	csink_suite_answer_free(&answer);
