@@ -22,6 +22,7 @@
 #define NR_THREADS 8
 #define NR_STOPS 30
 #define NR_KILLS 200
+#define MAX_WHOLE_US 100000L /* of a stop, as long as some are caught within it: 200 of them are waited for */
 #define DEADLINE_NS (120 * CSINK_NS_PER_S) /* then the test has failed */
 
 static int act_calls;
@@ -267,7 +268,7 @@ static void is_killed(void)
 	long whole_us;
 
 	stop_once(pid, &stop);
-	whole_us = CSINK_MIN((long)((csink_monotonic_ns() - before_ns) / 1000), 1000000L);
+	whole_us = CSINK_MIN((long)((csink_monotonic_ns() - before_ns) / 1000), MAX_WHOLE_US);
 	srand(1);
 	/* Where the machine got so busy since that none is caught stopping, they get more time, and there are more. */
 	for (int i = 0; (i < NR_KILLS || (!caught && csink_monotonic_ns() < deadline_ns)) && !left; i++) {
