@@ -21,6 +21,7 @@
 
 #define NR_THREADS 8
 #define NR_STOPS 30
+#define MAX_SENT 5000 /* a target that gets no CPU keeps them, of a number that all programs of the user share */
 #define NR_KILLS 200
 #define MAX_WHOLE_US 100000L /* of a stop, as long as some are caught within it: 200 of them are waited for */
 #define DEADLINE_NS (120 * CSINK_NS_PER_S) /* then the test has failed */
@@ -203,7 +204,7 @@ static void *send_signals(void *arg)
 {
 	union sigval value = {0};
 
-	while (!is_over) {
+	while (!is_over && nr_sent < MAX_SENT) {
 		nr_sent += !sigqueue(*(pid_t *)arg, SIGRTMIN + 3, value);
 		nanosleep(&(struct timespec){0, 20000}, NULL);
 	}
