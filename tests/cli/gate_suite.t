@@ -380,6 +380,48 @@ like "$(cat out.tap)" '^ok 2 - org\.x\.Own\.sum: ' "JMH: the others pass"
 like "$(cat out.tap)" '^not ok 3 - org\.x\.Own\.throws: error: the old side: status 1; its standard error: Benchmark had encountered error' "JMH: one that throws is an error of its own"
 like "$(cat out.tap)" '^ok 4 - org\.x\.Own\$In\.hash: ' "JMH: a name with a dollar sign is that of one benchmark"
 
+# ---- numbers of iterations that were found are kept
+cat >pytest <<-'PY'
+	#!/usr/bin/env python3
+	# Answers as pytest does with the gate's plugin. What test_quick takes is just enough at first, and a little less from then on.
+	import json, os, sys, time
+
+	if "COUNTERSINK_CASES" not in os.environ:
+	    path = [word.split("=", 1)[1] for word in sys.argv if word.startswith("--benchmark-json=")][0]
+	    with open(path, "w") as file:
+	        json.dump({"benchmarks": [{"fullname": "f.py::test_quick"}, {"fullname": "f.py::test_cheap"}]}, file)
+	    sys.exit()
+
+	def run():
+	    end = time.process_time() + 0.03
+	    while time.process_time() < end:
+	        pass
+
+	with open(os.environ["COUNTERSINK_CASES"]) as file:
+	    cases = json.load(file)
+	for case in cases:
+	    scope = {}
+	    exec(f"def {case['function']}(run):\n    run()", scope)
+	    scope[case["function"]](run)
+	    number = case["number"]
+	    if "LD_PRELOAD" in os.environ:
+	        seconds = 0.03
+	    elif case["name"].endswith("cheap"):
+	        seconds = number * 1e-6
+	    else:
+	        seconds = number * (0.0003 if os.path.exists("tried") else 0.00035)
+	        if number > 1:
+	            open("tried", "w").close()
+	    with open(os.environ["COUNTERSINK_CASES_REPORT"], "a") as out:
+	        out.write(json.dumps({"case": case["case"], "iterations": number, "seconds": seconds}) + "\n")
+PY
+chmod +x pytest
+gate --suite --process=suite --run-time 100ms --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --max-time 20 --json out.json --self-check -- ./pytest
+is "$(python3 -c 'import json
+for case in json.load(open("out.json"))["cases"]:
+	print(case["case"], case["process"], case["iterations"])')" "$(printf '%s\n' 'f.py::test_quick suite 333' 'f.py::test_cheap suite 100000')" \
+	"a case that has enough iterations keeps them while others are asked for more" || diag "$(cat out.tap err)"
+
 # ---- what does not go together
 gate --screen 5 --vs "$BENCH" -- "$BENCH"
 is $? 2 "--screen without --suite: status 2"

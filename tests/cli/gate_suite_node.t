@@ -55,9 +55,9 @@ first
 	.add('sum', () => { kept += sumOf(500) })
 	.add('same', () => { kept++ })
 	.add('async', async () => { await null; kept += hashOf(50) })
-	.add('throws', () => { if (kept >= 0) throw new Error('it broke') })
-	.add('hangs', () => { while (process.env.COUNTERSINK_TASKS_NAME) kept++ })
-	.add('crashes', () => { if (process.env.COUNTERSINK_TASKS_NAME) process.abort() })
+	.add('throws', () => { if (kept !== undefined) throw new Error('it broke') })
+	.add('hangs', () => { while (process.env.COUNTERSINK_CASES) kept++ })
+	.add('crashes', () => { if (process.env.COUNTERSINK_CASES) process.abort() })
 second.add('of $(it)*', () => { kept += sumOf(3) }).add('same', () => { kept++ })
 const third = new Bench().add('same', () => { kept++ })
 await first.run()
@@ -88,21 +88,27 @@ cd new || exit 1
 gate --suite --list-cases --vs-dir ../old -- node tasks.mjs
 is "$(names)" 'hash "x";sum;same;async;throws;hangs;crashes;a, [b]/of $(it)*;a, [b]/same;same #2;' \
 	"tinybench is found by asking; the tasks of all benches are listed" || diag "$(cat ../out.tap ../err)"
-like "$(cat ../out.tap)" "new: .*COUNTERSINK_TASKS_NAME='a, \[b\]/of \\\$\(it\)\*' .* node tasks.mjs$" "a name is a variable, and goes through no shell"
-gate --suite --seed 5 --threshold 10% --screen 0 --confirm 9 --run-time 100ms --max-time 120 --cases '^(hash|sum)' --vs-dir ../old -- node tasks.mjs
+like "$(cat ../out.tap)" "new: .*COUNTERSINK_CASES=[^ ]*/case-7-1 .* node tasks.mjs$" "a case is in a file: its name goes through no shell"
+gate --suite --process=suite --seed 5 --threshold 10% --screen 0 --confirm 9 --run-time 50ms --max-time 120 --cases '^(hash|sum)' --vs-dir ../old -- node tasks.mjs
 is $? 3 "tinybench, a slower function: status 3" || diag "$(cat ../out.tap ../err)"
+like "$(cat ../out.tap)" '^# note: one process runs 2 cases ' "one process runs both tasks"
 like "$(sed -n 2p ../out.tap)" '^# 1 of 2 cases slower: hash "x" \(hashOf \+[0-9.]+ %\)(; 1 inconclusive)?$' "the case is named, with its function" || diag "$(cat ../out.tap)"
 like "$(cat ../out.tap)" '^ok 2 - sum: ' "a task that did not change passes"
 change=$(sed -n 's/^not ok 1.*hashOf at work.mjs:[0-9]* regressed: +\([0-9]*\).*/\1/p' ../out.tap)
 ok "the same number of iterations costs 60 % more (+$change %)" test "${change:-0}" -ge 45 -a "${change:-0}" -le 75
-gate --suite --screen 0 --confirm 2 --threshold 90% --max-time 60 --self-check --cases '^(async|throws|hangs|crashes|a, |same #2)' -- node tasks.mjs
-is $? 1 "tasks in error, and none slower: status 1" || diag "$(cat ../err)"
-like "$(cat ../out.tap)" '^not ok [0-9] - throws: error: the old side: the benchmark fails: it broke$' "what a task throws is an error of its case"
-like "$(cat ../out.tap)" '^not ok [0-9] - hangs: error: the old side: it did not end within [0-9]+ s, and was killed$' "a task that does not end is an error of its case"
-like "$(cat ../out.tap)" '^not ok [0-9] - crashes: error: the old side: signal 6' "a crash is an error of its case"
-like "$(cat ../out.tap)" '^ok [0-9] - async: ' "an asynchronous task is judged"
-like "$(cat ../out.tap)" '^ok [0-9] - a, \[b\]/of \$\(it\)\*: ' "a name with commas, brackets and signs of a shell is run"
-like "$(cat ../out.tap)" '^ok [0-9] - same \\#2: ' "of two tasks with one name, the second one is run"
+for process in case suite; do
+	gate --suite --process=$process --screen 0 --confirm 2 --threshold 90% --alpha 90% --max-time 60 --self-check --cases '^(async|throws|hangs|crashes|a, |same #2)' --json ../out.json -- node tasks.mjs
+	is $? 1 "$process: tasks in error, and none slower: status 1" || diag "$(cat ../out.tap ../err)"
+	like "$(cat ../out.tap)" '^not ok [0-9] - throws: error: the old side: the benchmark fails: it broke$' "$process: what a task throws is an error of its case"
+	like "$(cat ../out.tap)" '^not ok [0-9] - hangs: error: the old side: it did not end within [0-9]+ s, and was killed$' "$process: a task that does not end is an error of its case"
+	like "$(cat ../out.tap)" '^not ok [0-9] - crashes: error: the old side: signal 6' "$process: a crash is an error of its case"
+	like "$(cat ../out.tap)" '^ok [0-9] - async: ' "$process: an asynchronous task is judged"
+	like "$(cat ../out.tap)" '^ok [0-9] - a, \[b\]/of \$\(it\)\*: ' "$process: a name with commas, brackets and signs of a shell is run"
+	like "$(cat ../out.tap)" '^ok [0-9] - same \\#2: ' "$process: of two tasks with one name, the second one is run"
+done
+is "$(python3 -c 'import json
+print(*sorted(case["case"] + ":" + case["process"] for case in json.load(open("../out.json"))["cases"] if case["verdict"] != "error"), sep=";")')" \
+	'a, [b]/of $(it)*:suite;a, [b]/same:suite;async:case;same #2:suite' "an asynchronous task has a process of its own, the others share one" || diag "$(cat ../out.tap ../err)"
 echo "console.log('no task')" >none.mjs
 gate --suite=tinybench --self-check -- node none.mjs
 is $? 4 "a program without tasks: status 4" || diag "$(cat ../out.tap ../err)"
@@ -115,13 +121,20 @@ set -- ./node_modules/.bin/vitest bench
 gate --suite --list-cases --vs-dir ../old -- "$@"
 is "$(names)" 'work.bench.js > sum;work.bench.js > one > [x] > hash (a/b), "c" $1;work.bench.js > one > [x] > sum;work.bench.js > twice > b;' \
 	"vitest: its benchmarks are listed" || diag "$(cat ../out.tap ../err)"
-gate --suite --seed 5 --threshold 10% --screen 0 --confirm 8 --run-time 100ms --max-time 150 --cases 'hash' --vs-dir ../old -- "$@"
+gate --suite --seed 5 --threshold 25% --screen 0 --confirm 8 --max-time 400 --cases 'hash|sum' --json ../out.json --vs-dir ../old -- "$@"
 is $? 3 "vitest, a slower function: status 3" || diag "$(cat ../out.tap ../err)"
-like "$(sed -n 2p ../out.tap)" '^# 1 of 1 case slower: work.bench.js > one > \[x\] > hash \(a/b\), "c" \$1 \(hashOf \+[0-9.]+ %\)$' \
+like "$(sed -n 2p ../out.tap)" '^# 1 of 3 cases slower: work.bench.js > one > \[x\] > hash \(a/b\), "c" \$1 \(hashOf \+[0-9.]+ %\)(; [12] inconclusive)?$' \
 	"the case is named, with its function" || diag "$(cat ../out.tap)"
-gate --suite --screen 0 --confirm 2 --threshold 90% --max-time 100 --self-check --cases 'twice|js > sum' -- "$@"
+like "$(cat ../out.tap)" '^# note: one process runs 3 cases \(to start it takes [0-9]+ ms of CPU time\)' "vitest takes longer to start than its cases: one process runs them"
+is "$(python3 -c 'import json
+for case in json.load(open("../out.json"))["cases"]:
+	names = {row["function"] for row in case["rows"] if "function" in row}
+	print(case["case"].split(" > ")[-1][:4], "hashOf" in names, "sumOf" in names)')" "$(printf '%s\n' 'sum False True' 'hash True False' 'sum False True')" \
+	"each benchmark has its own function, and those of one name are distinguished" || diag "$(cat ../out.tap)"
+gate --suite --process=case --screen 0 --confirm 2 --threshold 90% --alpha 90% --max-time 300 --self-check --cases 'twice|js > sum' --json ../out.json -- "$@"
 like "$(cat ../out.tap)" '^ok 1 - work.bench.js > sum: ' "a benchmark without a suite is run alone, beside one of its name in a suite"
-like "$(cat ../out.tap)" '^not ok 2 - work.bench.js > twice > b: error: the old side: its name chooses 2 benchmarks$' "two benchmarks of one name are an error"
+like "$(cat ../out.json)" '"process": ?"case"' "--process=case: in a process of its own"
+like "$(cat ../out.tap)" '^not ok 2 - work.bench.js > twice > b: error: the old side has several benchmarks of that name$' "two benchmarks of one name are an error"
 mkdir empty && cd empty || exit 1
 gate --suite --self-check -- ../node_modules/.bin/vitest bench
 isnt $? 0 "vitest without benchmarks is no success"

@@ -63,7 +63,29 @@ def test_sum(benchmark, text):
 
 class TestOwn:
     def test_pedantic(self, benchmark):
-        benchmark.pedantic(work.sum_of, args=(100,), rounds=300, iterations=2)
+        benchmark.pedantic(work.sum_of, args=(100,), rounds=1500, iterations=2)
+
+
+def test_short(benchmark):
+    benchmark.pedantic(work.sum_of, args=(100,), rounds=1, iterations=2)
+
+
+def test_skips(benchmark):
+    if CHOSEN:
+        pytest.skip('not here')
+    benchmark(work.sum_of, 100)
+
+
+LEFT = []
+
+
+def test_leaves(benchmark):
+    LEFT.append(benchmark(work.sum_of, 100))
+
+
+def test_needs(benchmark):
+    benchmark(work.sum_of, 100)
+    assert LEFT, 'nothing was left'
 
 
 def test_fails(benchmark):
@@ -170,6 +192,22 @@ def pytest_sessionfinish(session):
 PY
 gate --suite --process=suite --screen 0 --confirm 2 --max-time 60 --cases 'test_hash|a b' --vs-dir ../last -- "$PYTHON" -m pytest
 is "$?:$(grep -c '^not ok [0-9] - .*: error: status 9$' out.tap)" "1:2" "a process that fails when all cases have ended is an error of each" || diag "$(cat out.tap err)"
+
+# ---- cases that are skipped, too short for a process of all, or not independent
+gate --suite --process=suite --seed 1 --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 3 --run-time 5ms --max-time 200 --cases 'short|skips|leaves|needs' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
+like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_skips: error: the old side: the benchmark is skipped: not here$' "a case that is skipped is an error, with its reason" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^not ok [0-9] - test_first\.py::test_needs: error: the (old|new) side: the benchmark fails: AssertionError: nothing was left' "a case that needs another one to run before is an error"
+like "$(cat out.tap)" '^# note: 2 cases failed in a process with others: a case must not depend on those that ran before it \(--process=case has a process for each\)$' "a note says what that may come of"
+like "$(cat out.tap)" '^# note: 1 case takes too little time for a process of all cases \(fewer than 10 samples\): it has a process of its own$' "a case of few samples leaves the process of all"
+is "$("$PYTHON" -c 'import json
+for case in json.load(open("out.json"))["cases"]:
+	print(case["case"], case["process"], case["confirmed_pairs"] > 0) if case["verdict"] != "error" else None' | sort)" \
+	"$(printf '%s\n' 'test_first.py::test_leaves suite True' 'test_first.py::test_short case True')" "it is judged there"
+
+# ---- a Python that does not find the plugin
+gate --suite --self-check -- "$PYTHON" -I -m pytest
+like "$?:$(cat err)" '^1:countersink: the old side: the benchmarks cannot be listed: its Python ignores PYTHONPATH \(its options -I and -E have it so\)' \
+	"python -I: status 1 and the reason"
 
 # ---- what the other side has moved to a thread
 gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 5ms --max-time 60 --cases 'moved|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest

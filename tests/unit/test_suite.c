@@ -178,16 +178,16 @@ static void test_pytest(void)
 {
 	static char *words[] = {(char *)"python3",     (char *)"-m",   (char *)"pytest", (char *)"-c",
 				(char *)"/etc/passwd", (char *)"/tmp", (char *)"-q",     NULL};
-	static struct csink_suite_case cases[] = {{.name = (char *)"f.py::t[a/b, \"c\"]", .n = 7},
-						  {.name = (char *)"d/g.py::C::t", .n = 8},
-						  {.name = (char *)"f.py::u", .n = 9}};
+	static struct csink_suite_case cases[] = {
+		{.name = (char *)"f.py::t[a/b, \"c\"]", .n = 7, .frame = "countersink_case_0"},
+		{.name = (char *)"d:e/g.py::C::t", .n = 8},
+		{.name = (char *)"f.py::u", .n = 9}};
 	static struct csink_suite_case *order[] = {&cases[2], &cases[1], &cases[0]};
 	struct csink_suite one = {.harness = &csink_suite_pytest, .argv = {words, words}, .cases = cases, .nr = 3};
 	struct csink_suite_job job = {0};
 	const char *report =
 		"{\"case\": 4, \"begins\": true}\nno JSON\n{\"case\": 4, \"iterations\": 12, \"seconds\": 0.5}\n";
 	char path[sizeof(one.directory.path) + 16], why[64] = "", *text;
-	double seconds;
 
 	setenv("PYTHONPATH", "/own", 1);
 	csink_suite_make_directory(&one);
@@ -203,12 +203,13 @@ static void test_pytest(void)
 	text = read_text(strchr(job.env.all[1], '=') + 1);
 	ok(strstr(text, "\"f.py::t[a/b, \\\"c\\\"]\"") && strstr(text, "\"number\": 4") && !strstr(text, "g.py"),
 	   "pytest: the plugin is given the node id and the number of iterations");
+	ok(strstr(text, "\"function\": \"countersink_case_0\"") != NULL, "pytest: and the function to make them in");
 	free(text);
 	csink_suite_job_free(&job);
 	csink_suite_put_all(&job.argv, words);
 	ok(!one.harness->choose_all(&one, CSINK_GATE_NEW, order, 3, &job), "pytest: three cases have one command");
-	ok(!strcmp(job.argv.all[job.argv.nr - 2], "f.py") && !strcmp(job.argv.all[job.argv.nr - 1], "d/g.py"),
-	   "pytest: of three cases, two files");
+	ok(!strcmp(job.argv.all[job.argv.nr - 2], "f.py") && !strcmp(job.argv.all[job.argv.nr - 1], "d:e/g.py"),
+	   "pytest: of three cases, two files, one with a colon in its name");
 	text = read_text(strchr(job.env.all[1], '=') + 1);
 	ok(strstr(text, "f.py::u") < strstr(text, "g.py::C") && strstr(text, "\"case\": 2") &&
 		   strstr(text, "\"number\": 9"),
@@ -219,9 +220,12 @@ static void test_pytest(void)
 		   csink_suite_pytest.seconds(&cases[0], NULL, report) == 0.5,
 	   "pytest: iterations of the case, and their time");
 	ok(csink_suite_pytest.count(&cases[0], NULL, NULL, why, sizeof(why)) == 0, "pytest: no report is no run");
-	ok(csink_suite_read_report("{\"error\": \"it broke\"}", &seconds, why, sizeof(why)) < 0 &&
+	ok(csink_suite_pytest.count(&cases[0], NULL, "{\"error\": \"it broke\"}", why, sizeof(why)) < 0 &&
 		   !strcmp(why, "the benchmark fails: it broke"),
 	   "pytest: a failure has its reason");
+	ok(csink_suite_pytest.count(&cases[0], NULL, "{\"skipped\": \"no\"}", why, sizeof(why)) < 0 &&
+		   !strcmp(why, "the benchmark is skipped: no"),
+	   "pytest: so has a benchmark that is skipped");
 	csink_run_directory_remove(&one.directory);
 	unsetenv("PYTHONPATH");
 }
@@ -290,25 +294,44 @@ static void test_criterion(void)
 
 static void test_tasks(void)
 {
-	struct csink_suite_case c = {.name = (char *)"a"};
-	const char *done = "{\"name\":\"a\",\"iterations\":7,\"seconds\":0.5,\"async\":false}\n";
-	const char *twice = "{\"name\":\"a\",\"iterations\":7}\n{\"name\":\"a\",\"iterations\":7}\n";
-	char why[64] = "";
+	static struct csink_suite_case cases[] = {
+		{.name = (char *)"d/f.js > a > b", .n = 7, .frame = "countersink_case_0"},
+		{.name = (char *)"d/f.js > c", .n = 8, .place = {NULL, (char *)"/r/d/f.js#2"}},
+		{.name = (char *)"g.js > c", .n = 9}};
+	static struct csink_suite_case *order[] = {&cases[2], &cases[1], &cases[0]};
+	struct csink_suite one = {.harness = &csink_suite_vitest, .argv = {command, command}, .cases = cases, .nr = 3};
+	struct csink_suite_job job = {0};
+	const char *done =
+		"{\"case\":0,\"begins\":true}\n{\"case\":0,\"iterations\":7,\"seconds\":0.5,\"async\":false}\n";
+	char why[64] = "", *text;
 
-	ok(!csink_tasks_keep(&c, "") && csink_tasks_count(&c, NULL, done, why, sizeof(why)) == 7 &&
-		   csink_tasks_seconds(&c, NULL, done) == 0.5,
+	csink_suite_make_directory(&one);
+	csink_suite_put_all(&job.argv, command);
+	if (!ok(*one.report && !one.harness->choose_all(&one, CSINK_GATE_NEW, order, 3, &job),
+		"vitest: three cases have one command"))
+		return;
+	ok(job.argv.nr == 5 && !strcmp(job.argv.all[2], "--run") && !strcmp(job.argv.all[3], "g.js") &&
+		   !strcmp(job.argv.all[4], "d/f.js"),
+	   "vitest: it has their files, each once");
+	text = read_text(strchr(job.env.all[1], '=') + 1);
+	ok(strstr(text, "\"/r/d/f.js#2\"") && !strstr(text, "\"d/f.js > c\"") && strstr(text, "\"d/f.js > a > b\""),
+	   "vitest: the module is given the place of a case on that side");
+	free(text);
+	csink_suite_job_free(&job);
+	csink_run_directory_remove(&one.directory);
+	ok(csink_suite_vitest.count(&cases[0], NULL, done, why, sizeof(why)) == 7 &&
+		   csink_suite_vitest.seconds(&cases[0], NULL, done) == 0.5,
 	   "tasks of node: iterations and their time");
-	ok(csink_tasks_holds(&c, 0, "countersinkIterations") && !csink_tasks_holds(&c, 0, "main"),
+	ok(csink_tasks_holds(&cases[0], 0, "countersink_case_0") && !csink_tasks_holds(&cases[0], 0, "main"),
 	   "tasks of node: samples of the iterations are the case's");
-	ok(csink_tasks_count(&c, NULL, twice, why, sizeof(why)) < 0, "tasks of node: two of them are an error");
-	ok(csink_tasks_count(&c, NULL, "{\"name\":\"a\",\"error\":\"no\"}", why, sizeof(why)) < 0 && strstr(why, "no"),
+	ok(csink_suite_vitest.count(&cases[0], NULL, "{\"error\":\"no\"}", why, sizeof(why)) < 0 && strstr(why, "no"),
 	   "tasks of node: what is thrown is an error");
-	ok(csink_tasks_count(&c, NULL, NULL, why, sizeof(why)) == 0 &&
-		   csink_tasks_count(&c, NULL, "garbage\n", why, sizeof(why)) == 0,
+	ok(csink_suite_vitest.count(&cases[0], NULL, NULL, why, sizeof(why)) == 0 &&
+		   csink_suite_vitest.count(&cases[0], NULL, "garbage\n", why, sizeof(why)) == 0,
 	   "tasks of node: no report, and one that is no JSON, are no run");
-	csink_tasks_count(&c, NULL, "{\"name\":\"a\",\"iterations\":7,\"async\":true}", why, sizeof(why));
-	ok(csink_tasks_holds(&c, 0, "main"), "tasks of node: of an asynchronous one, all samples are the case's");
-	free(c.own);
+	csink_suite_vitest.count(&cases[0], NULL, "{\"iterations\":7,\"async\":true}", why, sizeof(why));
+	ok(csink_tasks_holds(&cases[0], 0, "main"),
+	   "tasks of node: of an asynchronous one, all samples are the case's");
 }
 
 static void test_xml(void)

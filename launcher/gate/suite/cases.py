@@ -1,9 +1,9 @@
 """
 Loaded into pytest (gate --suite=pytest), to run some benchmarks for exact numbers of iterations. The file COUNTERSINK_CASES has
-each one's node id, its number, and how many iterations it makes. They run in this order, those of a file together, each below a
-function of its own, countersink_case_NUMBER(): where one process runs several, the samples below it are the benchmark's. A line
-of JSON about each goes to the file COUNTERSINK_CASES_REPORT when it begins, has made its iterations, fails, and has ended. Works
-with Python 3.6 and pytest-benchmark 3.1 and later.
+each one's node id, its number, its function, and how many iterations it makes. They run in this order, those of a file together,
+each below its own function: where one process runs several, the samples below it are the benchmark's. A line
+of JSON about each goes to the file COUNTERSINK_CASES_REPORT when it begins, has made its iterations, fails, and has ended. Without
+the file, all run as they are. Works with Python 3.6 and pytest-benchmark 3.1 and later.
 """
 import json
 import os
@@ -13,14 +13,16 @@ from time import process_time
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-REPORT = os.environ['COUNTERSINK_CASES_REPORT']
-
-with open(os.environ['COUNTERSINK_CASES'], encoding='utf-8') as file:
-    chosen = {case['name']: case for case in json.load(file)}
+chosen = {}
+if 'COUNTERSINK_CASES' in os.environ:
+    with open(os.environ['COUNTERSINK_CASES'], encoding='utf-8') as file:
+        chosen = {case['name']: case for case in json.load(file)}
 
 
 def write(name, **more):
-    with open(REPORT, 'a', encoding='utf-8', errors='backslashreplace') as out:
+    if name not in chosen:
+        return
+    with open(os.environ['COUNTERSINK_CASES_REPORT'], 'a', encoding='utf-8', errors='backslashreplace') as out:
         out.write(json.dumps({'case': chosen[name]['case'], **more}) + '\n')
 
 
@@ -29,10 +31,10 @@ def seconds():
     return process_time() + children.ru_utime + children.ru_stime
 
 
-def below_own_function(number, run):
+def below_function(name, run):
     scope = {}
-    exec(f'def countersink_case_{number}(run):\n\treturn run()', scope)
-    return scope[f'countersink_case_{number}'](run)
+    exec(f'def {name}(run):\n\treturn run()', scope)
+    return scope[name](run)
 
 
 def replace(name):
@@ -45,7 +47,7 @@ def replace(name):
             return original(self, *args, **kwargs)
         self._min_rounds, self._max_time, self._warmup = 1, 0.0, False
         start = seconds()
-        result = below_own_function(case['case'], lambda: original(self, *args, **kwargs))
+        result = below_function(case['function'], lambda: original(self, *args, **kwargs))
         end = seconds()
         # pedantic() has numbers of its own.
         write(self.fullname, iterations=self.stats.iterations * len(self.stats.stats.data), seconds=end - start)
@@ -69,6 +71,8 @@ BenchmarkFixture._calibrate_timer = calibrate_timer
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
+    if not chosen:
+        return
     places, files = {}, {}
     for number, name in enumerate(chosen):
         places[name] = (files.setdefault(name.split('::')[0], number), number)
@@ -90,4 +94,5 @@ def pytest_runtest_logreport(report):
         crash = getattr(report.longrepr, 'reprcrash', None)
         write(report.nodeid, error=crash.message if crash else text.strip().split('\n')[-1])
     elif report.skipped:
-        write(report.nodeid, error='it is skipped')
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        write(report.nodeid, skipped=reason[len('Skipped: '):] if reason.startswith('Skipped: ') else reason)

@@ -56,7 +56,7 @@ struct csink_suite_harness {
 	 * Returns a number above 0; 0: the case was not run; below 0: it failed (why). NULL: the harness says nothing,
 	 * and status 0 will do.
 	 */
-	double (*count)(const struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size);
+	double (*count)(struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size);
 
 	/** Of harnesses whose processes do much else: is this function called for nothing but the iterations of the
 	 * case (a struct csink_suite_case)? Only the samples below such functions are judged. NULL: all are. */
@@ -64,10 +64,8 @@ struct csink_suite_harness {
 
 	/**
 	 * Append what runs all of these cases in one process, each for its own number of iterations and below the
-	 * function c->frame. The process appends to suite->report as csink_shared_take() reads it: lines of JSON with
-	 * "case" (the index in suite->cases) and "begins", "error", "iterations" and "seconds" of CPU time, or "ends"
-	 * (nothing is left of the case, its fixtures included). NULL: it takes a process for each case. Returns 0, or
-	 * -errno with suite->error.
+	 * function c->frame. The process appends to suite->report what struct csink_suite_reported has. NULL: it takes
+	 * a process for each case. Returns 0, or -errno with suite->error.
 	 */
 	int (*choose_all)(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
 			  struct csink_suite_job *job);
@@ -114,15 +112,6 @@ int csink_suite_ask_side(struct csink_suite *suite, int side, const char *const 
 int csink_suite_ask_list(struct csink_suite *suite, int side, const char *const *more,
 			 struct csink_suite_answer *answer);
 
-/** Of one case: what a process has reported as choose_all has it. Returns the iterations, 0: none, or below 0: it
- * failed (why).
- * @seconds  that they took. suite_shared.c */
-double csink_suite_read_report(const char *report, double *seconds, char *why, size_t size);
-
-/** Put a module where the harness can load it, once: suite->module is its path. Returns 0, or -errno with suite->error.
- */
-int csink_suite_write_module(struct csink_suite *suite, const char *name, const char *text);
-
 /** Begin a job with a side's command, and where that runs; or with what the case's own list gives. Lack of memory is
  * remembered in the words. */
 void csink_suite_begin_job(struct csink_suite *suite, int side, const struct csink_suite_job *given,
@@ -139,5 +128,44 @@ int csink_suite_add_lines(struct csink_suite *suite, int side, const char *text,
 /** Ask a side for its cases (csink_suite_ask_list), and add one for each line of the answer. Returns as both. */
 int csink_suite_list_lines(struct csink_suite *suite, int side, const char *const *more,
 			   size_t (*name_of)(const char *line, size_t len));
+
+/* ---- suite_module.c: for harnesses into whose processes a module is loaded ---- */
+
+/** Put the module where the harness can load it, once: suite->module is its path. Returns 0, or -errno with
+ * suite->error. */
+int csink_suite_write_module(struct csink_suite *suite, const char *name, const char *text);
+
+/**
+ * Give the module some cases, by its environment: COUNTERSINK_CASES is a file of JSON, a list of what each is called
+ * ("name": its place, or its name), its index ("case"), the function that it makes its iterations in ("function"), and
+ * how many ("number"); COUNTERSINK_CASES_REPORT is suite->report.
+ * @n  iterations of the only case; 0: each case's own.
+ * Returns 0, -ENOMEM, or another -errno with suite->error.
+ */
+int csink_suite_put_cases(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
+			  uint64_t n, struct csink_suite_job *job);
+
+/** Append the files that the cases are in, each once. @file_of  the length of the file's name that a case's begins with
+ */
+void csink_suite_put_files(struct csink_suite_case *const *cases, uint32_t nr, size_t (*file_of)(const char *name),
+			   struct csink_suite_words *argv);
+
+/* What a module reports, in lines of JSON: "case", and "begins", "error" or "skipped" (and why), "iterations" and
+ * "seconds" of CPU time and whether they were "async", or "ends": nothing is left of the case, its fixtures included.
+ */
+struct csink_suite_reported {
+	double index; /* in suite->cases; NAN: none */
+	bool begins, ends, is_async;
+	double made, seconds; /* iterations and their CPU time; 0: none */
+	char error[700];      /* "": none */
+};
+
+/** The next line of a report; the report may be NULL. Returns false where there is none. */
+bool csink_suite_next_reported(const char **report, struct csink_suite_reported *line);
+
+/* Of struct csink_suite_harness. */
+double csink_suite_module_count(struct csink_suite_case *c, const char *out, const char *report, char *why,
+				size_t size);
+double csink_suite_module_seconds(const struct csink_suite_case *c, const char *out, const char *report);
 
 #endif

@@ -301,8 +301,7 @@ static bool is_mixed(const struct csink_suite_case *c, double samples)
 	return own->is_mixed;
 }
 
-static double count_catch2(const struct csink_suite_case *c, const char *out, const char *report, char *why,
-			   size_t size)
+static double count_catch2(struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size)
 {
 	struct counting counting = {.c = c, .why = why, .size = size};
 	int err;

@@ -147,8 +147,7 @@ static bool is_measurement(const char *line, size_t len, size_t *id_len, double 
 	return true;
 }
 
-static double count_criterion(const struct csink_suite_case *c, const char *out, const char *report, char *why,
-			      size_t size)
+static double count_criterion(struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size)
 {
 	static const char completed[] = "Completed ";
 	double made = 0, warm_up = 0, iterations;

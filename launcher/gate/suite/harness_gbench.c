@@ -96,8 +96,7 @@ static bool is_of(const struct csink_json_value *row, const struct csink_suite_c
 	return name && !strcmp(name, c->name) && !(type && !strcmp(type, "aggregate"));
 }
 
-static double count_gbench(const struct csink_suite_case *c, const char *out, const char *report, char *why,
-			   size_t size)
+static double count_gbench(struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size)
 {
 	struct csink_json_value *json = report ? csink_json_read(report, strlen(report)) : NULL;
 	const struct csink_json_value *row = csink_json_first(csink_json_get(json, "benchmarks"));

@@ -109,8 +109,7 @@ static size_t name_of_case(const struct csink_suite_case *c, const char *line, s
 	return name == own || (line[own] == '-' && own + 1 + strspn(line + own + 1, "0123456789") == name) ? name : 0;
 }
 
-static double count_gotest(const struct csink_suite_case *c, const char *out, const char *report, char *why,
-			   size_t size)
+static double count_gotest(struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size)
 {
 	double sum = 0;
 	const char *line;

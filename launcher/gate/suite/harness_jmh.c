@@ -93,7 +93,7 @@ static double read_rows(const struct csink_suite_case *c, const char *report, do
 	return made;
 }
 
-static double count_jmh(const struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size)
+static double count_jmh(struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size)
 {
 	double seconds, made = read_rows(c, report, &seconds);
 

@@ -88,14 +88,40 @@ static void put_command(const struct csink_suite *suite, int side, struct csink_
 		csink_suite_put(argv, "--rootdir=.");
 }
 
-static void put_options(const struct csink_suite *suite, struct csink_suite_words *argv)
+/* Options, and the plugin. Returns 0, or -errno with suite->error. */
+static int put_options(struct csink_suite *suite, struct csink_suite_job *job)
 {
+	const char *path = getenv("PYTHONPATH"), *directory = suite->directory.path;
+	struct csink_suite_words *argv = &job->argv;
+	bool has = path && *path;
+	int err = csink_suite_write_module(suite, MODULE ".py", csink_pytest_module);
+
+	if (err)
+		return err;
+	if (strchr(directory, ':'))
+		return CSINK_SUITE_WHY(suite, -EINVAL,
+				       "%s: PYTHONPATH can have no directory with a colon: set TMPDIR to another one",
+				       directory);
 	csink_suite_put(argv, "--benchmark-only");
 	csink_suite_put(argv, "--benchmark-warmup=off");
 	csink_suite_put(argv, "--benchmark-disable-gc");
 	csink_suite_put(argv, "-pno:cacheprovider");
 	/* Else it makes a directory where it runs. */
-	csink_suite_put(argv, "--benchmark-storage=%s", suite->directory.path);
+	csink_suite_put(argv, "--benchmark-storage=%s", directory);
+	csink_suite_put(argv, "-p" MODULE);
+	csink_suite_put(&job->env, "PYTHONPATH=%s%s%s", directory, has ? ":" : "", has ? path : "");
+	return 0;
+}
+
+/* Why nothing is listed; NULL: it is, or there is nothing. */
+static const char *list_error(const struct csink_suite_answer *answer, char *why, size_t size)
+{
+	if (!csink_suite_answer_error(answer, why, size) ||
+	    (WIFEXITED(answer->status) && WEXITSTATUS(answer->status) == NOTHING_COLLECTED))
+		return NULL;
+	if (!strstr(answer->err, "No module named '" MODULE "'"))
+		return why;
+	return "its Python ignores PYTHONPATH (its options -I and -E have it so), by which the gate's plugin is found";
 }
 
 static int list_pytest(struct csink_suite *suite, int side)
@@ -104,13 +130,17 @@ static int list_pytest(struct csink_suite *suite, int side)
 	struct csink_suite_answer answer;
 	struct csink_json_value *json;
 	const struct csink_json_value *rows, *row;
-	char why[1024];
-	char *report;
+	char buffer[1024], *report;
+	const char *why;
 	int err;
 
 	csink_suite_put_all(&job.argv, suite->argv[side]);
 	csink_suite_put(&job.argv, "--rootdir=.");
-	put_options(suite, &job.argv);
+	err = put_options(suite, &job);
+	if (err) {
+		csink_suite_job_free(&job);
+		return err;
+	}
 	csink_suite_put(&job.argv, "--benchmark-min-rounds=1");
 	csink_suite_put(&job.argv, "--benchmark-max-time=0");
 	csink_suite_put(&job.argv, "--benchmark-json=%s", suite->report);
@@ -121,8 +151,8 @@ static int list_pytest(struct csink_suite *suite, int side)
 	json = report ? csink_json_read(report, strlen(report)) : NULL;
 	rows = csink_json_get(json, "benchmarks");
 	/* Where some fail, the others are listed. */
-	if (!rows && csink_suite_answer_error(&answer, why, sizeof(why)) &&
-	    !(WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == NOTHING_COLLECTED))
+	why = rows ? NULL : list_error(&answer, buffer, sizeof(buffer));
+	if (why)
 		err = CSINK_SUITE_WHY(suite, -EINVAL, "%s: the benchmarks cannot be listed: %s%.400s",
 				      csink_suite_sides[side], why, answer.out);
 	for (row = csink_json_first(rows); row && !err; row = row->next) {
@@ -139,106 +169,39 @@ static int list_pytest(struct csink_suite *suite, int side)
 
 /* ---- how they are run ---- */
 
-static int write_cases(struct csink_suite *suite, const struct csink_suite_case *const *cases, uint32_t nr, uint64_t n,
-		       const char *path)
+/* The length of the file's name that a node id begins with. */
+static size_t file_of(const char *name)
 {
-	FILE *file = fopen(path, "we");
-	struct csink_json json;
-	int err = 0;
+	const char *colons = strstr(name, "::");
 
-	if (!file)
-		return CSINK_SUITE_WHY(suite, -errno, "%s: %s", path, strerror(errno));
-	csink_json_init(&json, file, '[');
-	for (uint32_t i = 0; i < nr; i++) {
-		csink_json_open(&json, NULL, '{');
-		csink_json_text(&json, "name", cases[i]->name);
-		csink_json_number(&json, "case", cases[i] - suite->cases);
-		csink_json_number(&json, "number", (int64_t)(n ? n : cases[i]->n));
-		csink_json_close(&json, '}');
-	}
-	csink_json_close(&json, ']');
-	err = ferror(file) ? -EIO : 0;
-	if (fclose(file))
-		err = -errno;
-	return err ? CSINK_SUITE_WHY(suite, err, "%s: %s", path, strerror(-err)) : 0;
+	return colons ? (size_t)(colons - name) : strlen(name);
 }
 
-/* The files that the cases are in, each once. */
-static void put_files(const struct csink_suite_case *const *cases, uint32_t nr, struct csink_suite_words *argv)
+/* @n  iterations of the only case; 0: each case's own. */
+static int put_cases(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
+		     uint64_t n, struct csink_suite_job *job)
 {
-	for (uint32_t i = 0, k; i < nr; i++) {
-		size_t len = strcspn(cases[i]->name, ":");
-
-		for (k = 0; k < i; k++) {
-			if (strcspn(cases[k]->name, ":") == len && !strncmp(cases[k]->name, cases[i]->name, len))
-				break;
-		}
-		if (k == i)
-			csink_suite_put_bytes(argv, cases[i]->name, len);
-	}
-}
-
-/* @n     iterations; 0: each case's own.
- * @list  the name of the file that has the cases, in the suite's directory. */
-static int put_cases(struct csink_suite *suite, int side, const struct csink_suite_case *const *cases, uint32_t nr,
-		     uint64_t n, const char *list, struct csink_suite_job *job)
-{
-	const char *path = getenv("PYTHONPATH"), *directory = suite->directory.path;
-	CSINK_AUTO_FREE char *file = NULL;
-	bool has = path && *path;
 	int err;
 
-	if (asprintf(&file, "%s/%s", directory, list) < 0)
-		return -ENOMEM;
-	err = csink_suite_write_module(suite, MODULE ".py", csink_pytest_module);
-	err = err ? err : write_cases(suite, cases, nr, n, file);
-	if (err)
-		return err;
 	csink_suite_words_free(&job->argv);
 	put_command(suite, side, &job->argv);
-	put_options(suite, &job->argv);
-	csink_suite_put(&job->argv, "-p" MODULE);
-	put_files(cases, nr, &job->argv);
-	csink_suite_put(&job->env, "PYTHONPATH=%s%s%s", directory, has ? ":" : "", has ? path : "");
-	csink_suite_put(&job->env, "COUNTERSINK_CASES=%s", file);
-	csink_suite_put(&job->env, "COUNTERSINK_CASES_REPORT=%s", suite->report);
-	return 0;
+	err = put_options(suite, job);
+	csink_suite_put_files(cases, nr, file_of, &job->argv);
+	return err ? err : csink_suite_put_cases(suite, side, cases, nr, n, job);
 }
 
 static int choose_all_pytest(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
 			     struct csink_suite_job *job)
 {
-	return put_cases(suite, side, (const struct csink_suite_case *const *)cases, nr, 0, "cases", job);
+	return put_cases(suite, side, cases, nr, 0, job);
 }
 
 static void choose_pytest(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
 			  struct csink_suite_job *job)
 {
-	char list[32];
+	struct csink_suite_case *one = &suite->cases[c - suite->cases];
 
-	snprintf(list, sizeof(list), "case-%td", c - suite->cases);
-	job->argv.lacked_memory |= put_cases(suite, side, &c, 1, n, list, job) != 0;
-}
-
-static double count_pytest(const struct csink_suite_case *c, const char *out, const char *report, char *why,
-			   size_t size)
-{
-	double seconds;
-
-	(void)c;
-	(void)out;
-	return csink_suite_read_report(report, &seconds, why, size);
-}
-
-static double seconds_pytest(const struct csink_suite_case *c, const char *out, const char *report)
-{
-	char why[1024];
-	double seconds;
-
-	(void)c;
-	(void)out;
-	csink_suite_read_report(report, &seconds, why, sizeof(why));
-	return seconds;
+	job->argv.lacked_memory |= put_cases(suite, side, &one, 1, n, job) != 0;
 }
 
 const struct csink_suite_harness csink_suite_pytest = {
@@ -247,6 +210,6 @@ const struct csink_suite_harness csink_suite_pytest = {
 	.list = list_pytest,
 	.choose = choose_pytest,
 	.choose_all = choose_all_pytest,
-	.count = count_pytest,
-	.seconds = seconds_pytest,
+	.count = csink_suite_module_count,
+	.seconds = csink_suite_module_seconds,
 };

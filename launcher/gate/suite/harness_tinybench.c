@@ -1,10 +1,12 @@
 /*
  * A program for node that has tinybench run its tasks. All of them run once to be listed. The program itself does what
- * it does, with the chosen task as the only one.
+ * it does, with no tasks but the chosen ones.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/json_read.h"
 #include "launcher/base/path.h"
 #include "launcher/gate/suite/tasks.h"
 
@@ -12,13 +14,15 @@
 static int ask(struct csink_suite *suite, int side, char **report, struct csink_suite_answer *answer)
 {
 	struct csink_suite_job job = {0};
-	int err = csink_tasks_begin(suite);
+	int err = csink_tasks_load(suite, &job);
 
 	*report = NULL;
-	if (err)
+	csink_suite_put(&job.env, "COUNTERSINK_CASES_REPORT=%s", suite->report);
+	if (err) {
+		csink_suite_job_free(&job);
 		return err;
+	}
 	csink_suite_put_all(&job.argv, suite->argv[side]);
-	csink_tasks_choose(suite, NULL, 1, true, &job);
 	err = csink_suite_ask_job(suite, side, &job, answer);
 	if (!err)
 		*report = csink_suite_take_report(suite);
@@ -44,6 +48,24 @@ static int is_tinybench(struct csink_suite *suite)
 	return is;
 }
 
+/* A task's line is there twice, and more: when it begins, and when it has made an iteration. */
+static int add_tasks(struct csink_suite *suite, int side, const char *report)
+{
+	const char *line;
+	size_t len;
+	int err = 0;
+
+	while (!err && (line = csink_suite_line(&report, &len))) {
+		struct csink_json_value *json = csink_json_read(line, len);
+		const char *name = csink_json_get_text(json, "name");
+
+		if (name && !csink_suite_case_add(suite, side, name, strlen(name)))
+			err = -ENOMEM;
+		csink_json_free(json);
+	}
+	return err;
+}
+
 static int list_tinybench(struct csink_suite *suite, int side)
 {
 	struct csink_suite_answer answer;
@@ -56,17 +78,26 @@ static int list_tinybench(struct csink_suite *suite, int side)
 		err = CSINK_SUITE_WHY(suite, -EINVAL, "the cases of %s (%.200s) cannot be listed: %s",
 				      csink_suite_sides[side], suite->argv[side][0], why);
 	else if (report)
-		err = csink_tasks_list(suite, side, report);
+		err = add_tasks(suite, side, report);
 	free(report);
 	csink_suite_answer_free(&answer);
 	return err;
 }
 
+static int choose_all_tinybench(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
+				struct csink_suite_job *job)
+{
+	int err = csink_tasks_load(suite, job);
+
+	return err ? err : csink_suite_put_cases(suite, side, cases, nr, 0, job);
+}
+
 static void choose_tinybench(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
 			     struct csink_suite_job *job)
 {
-	(void)side;
-	csink_tasks_choose(suite, c->name, n, true, job);
+	struct csink_suite_case *one = &suite->cases[c - suite->cases];
+
+	job->argv.lacked_memory |= csink_tasks_load(suite, job) || csink_suite_put_cases(suite, side, &one, 1, n, job);
 }
 
 const struct csink_suite_harness csink_suite_tinybench = {
@@ -74,7 +105,8 @@ const struct csink_suite_harness csink_suite_tinybench = {
 	.is_kind = is_tinybench,
 	.list = list_tinybench,
 	.choose = choose_tinybench,
-	.count = csink_tasks_count,
-	.seconds = csink_tasks_seconds,
+	.choose_all = choose_all_tinybench,
+	.count = csink_suite_module_count,
+	.seconds = csink_suite_module_seconds,
 	.holds = csink_tasks_holds,
 };

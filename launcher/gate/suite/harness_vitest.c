@@ -1,6 +1,6 @@
 /*
- * vitest bench. Only its report of a run names the benchmarks, so all of them run once to be listed. One is chosen by
- * its file and by its full name, a regular expression.
+ * vitest bench. Only its report of a run names the benchmarks, so all of them run once to be listed. Some are chosen by
+ * their files, and of these by their places there: tasks.mjs, which adds them to that report.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,7 @@
 #include "launcher/base/path.h"
 #include "launcher/gate/suite/tasks.h"
 
-#define SPECIAL "\\^$.*+?()[]{}|/" /* of regular expressions in JavaScript */
-#define SEPARATOR " > "            /* between a file, its suites and a benchmark, in the report */
+#define SEPARATOR " > " /* between a file, its suites and a benchmark, in the report */
 
 static int is_vitest(struct csink_suite *suite)
 {
@@ -42,6 +41,7 @@ static int add_group(struct csink_suite *suite, int side, const struct csink_jso
 
 	for (; one && around && !err; one = one->next) {
 		const char *own = csink_json_get_text(one, "name");
+		const char *place = csink_json_get_text(one, "countersinkPlace");
 		CSINK_AUTO_FREE char *name = NULL;
 		struct csink_suite_case *c;
 
@@ -50,7 +50,11 @@ static int add_group(struct csink_suite *suite, int side, const struct csink_jso
 		if (asprintf(&name, "%s" SEPARATOR "%s", around, own) < 0)
 			return -ENOMEM;
 		c = csink_suite_case_add(suite, side, name, strlen(name));
-		err = c ? csink_tasks_keep(c, around) : -ENOMEM;
+		if (c && c->place[side] && c->state == CSINK_SUITE_PENDING)
+			csink_suite_case_fail(c, "%s has several benchmarks of that name", csink_suite_sides[side]);
+		else if (c && place && !c->place[side])
+			c->place[side] = strdup(place);
+		err = c ? 0 : -ENOMEM;
 	}
 	return err;
 }
@@ -62,14 +66,15 @@ static int list_vitest(struct csink_suite *suite, int side)
 	struct csink_json_value *json;
 	const struct csink_json_value *file, *group;
 	char *report, why[1024];
-	int err = csink_tasks_begin(suite);
+	int err = csink_tasks_load(suite, &job);
 
-	if (err)
+	if (err) {
+		csink_suite_job_free(&job);
 		return err;
+	}
 	csink_suite_put_all(&job.argv, suite->argv[side]);
 	put_run(suite->argv[side], &job.argv);
 	csink_suite_put(&job.argv, "--outputJson=%s", suite->report);
-	csink_tasks_choose(suite, NULL, 1, false, &job);
 	err = csink_suite_ask_job(suite, side, &job, &answer);
 	if (err)
 		return err;
@@ -89,47 +94,37 @@ static int list_vitest(struct csink_suite *suite, int side)
 	return err;
 }
 
-/* "^suite name benchmark$": without the file, and with a blank between suites, whose own names may have a SEPARATOR. */
-static char *make_pattern(const char *name)
+/* The length of the file's name that a case's begins with. */
+static size_t file_of(const char *name)
 {
-	const char *behind_file = strstr(name, SEPARATOR);
-	CSINK_AUTO_FREE char *escaped = csink_suite_escape(behind_file ? behind_file + 3 : name, SPECIAL);
-	char *pattern = NULL;
-	size_t bytes;
-	FILE *out = escaped ? open_memstream(&pattern, &bytes) : NULL;
+	const char *end = strstr(name, SEPARATOR);
 
-	if (!out)
-		return NULL;
-	fputc('^', out);
-	for (const char *at = escaped; *at;) {
-		bool is_separator = !strncmp(at, SEPARATOR, 3);
+	return end ? (size_t)(end - name) : strlen(name);
+}
 
-		if (is_separator)
-			fputs("( > | )", out);
-		else
-			fputc(*at, out);
-		at += is_separator ? 3 : 1;
-	}
-	fputc('$', out);
-	if (!fclose(out))
-		return pattern;
-	free(pattern);
-	return NULL;
+/* @n  iterations of the only case; 0: each case's own. */
+static int put_cases(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
+		     uint64_t n, struct csink_suite_job *job)
+{
+	int err = csink_tasks_load(suite, job);
+
+	put_run(suite->argv[side], &job->argv);
+	csink_suite_put_files(cases, nr, file_of, &job->argv);
+	return err ? err : csink_suite_put_cases(suite, side, cases, nr, n, job);
+}
+
+static int choose_all_vitest(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr,
+			     struct csink_suite_job *job)
+{
+	return put_cases(suite, side, cases, nr, 0, job);
 }
 
 static void choose_vitest(struct csink_suite *suite, const struct csink_suite_case *c, int side, uint64_t n,
 			  struct csink_suite_job *job)
 {
-	const char *around = csink_tasks_text(c), *file_end = strstr(around, SEPARATOR);
-	size_t file = file_end ? (size_t)(file_end - around) : strlen(around);
-	char *pattern = make_pattern(c->name);
+	struct csink_suite_case *one = &suite->cases[c - suite->cases];
 
-	put_run(suite->argv[side], &job->argv);
-	job->argv.lacked_memory |= !pattern;
-	csink_suite_put_bytes(&job->argv, around, file);
-	csink_suite_put(&job->argv, "--testNamePattern=%s", pattern ? pattern : "");
-	free(pattern);
-	csink_tasks_choose(suite, NULL, n, true, job);
+	job->argv.lacked_memory |= put_cases(suite, side, &one, 1, n, job) != 0;
 }
 
 const struct csink_suite_harness csink_suite_vitest = {
@@ -137,7 +132,8 @@ const struct csink_suite_harness csink_suite_vitest = {
 	.is_kind = is_vitest,
 	.list = list_vitest,
 	.choose = choose_vitest,
-	.count = csink_tasks_count,
-	.seconds = csink_tasks_seconds,
+	.choose_all = choose_all_vitest,
+	.count = csink_suite_module_count,
+	.seconds = csink_suite_module_seconds,
 	.holds = csink_tasks_holds,
 };

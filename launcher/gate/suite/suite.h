@@ -2,9 +2,9 @@
  * Benchmark suites: many cases of one harness, each of which is run in a process of its own, or with others in one,
  * below a function of its own. suite_ask.c runs a command and keeps what it prints; a harness (harness.h) lists and
  * chooses its cases; suite_cases.c finds the kind and the cases of both sides; suite_work.c finds how much work a run
- * of each does; suite_rounds.c makes the runs in random order; suite_shared.c, where one process runs all cases, since
- * starting it costs more than they do; suite_judge.c comes to verdicts at one error rate over all cases;
- * suite_watchdog.c ends runs that do not end.
+ * of each does; suite_module.c is for harnesses that load a module of the gate; suite_rounds.c makes the runs in random
+ * order; suite_shared.c, where one process runs all cases, since starting it costs more than they do; suite_judge.c
+ * comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs that do not end.
  *
  * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
  * thread.
@@ -54,11 +54,14 @@ struct csink_suite_case {
 	uint64_t n;                                        /* iterations of a run */
 	bool is_by_time;                                   /* n is a time in ns: runs are divided by their iterations */
 	void *own;                                         /* what the harness keeps of it, malloc'ed; NULL: nothing */
-	bool is_shared;                                    /* one process runs it and others: suite_shared.c */
-	char frame[32];    /* then: the function below which its iterations are; and what the latest process reports: */
-	double made, work; /* iterations, and the CPU seconds that they took; 0, NAN: none */
-	double expected;   /* iterations, as both sides made them when they were found */
-	double seconds;    /* that a run took when n was found, the longer side's */
+	char *place[CSINK_GATE_NR_SIDES]; /* what the harness's module knows it by (suite_module.c); NULL: its name */
+	char frame[32];                   /* the function in which that module makes its iterations */
+	bool is_async;                    /* they go on below other functions, too */
+	bool is_shared;                   /* one process runs it and others: suite_shared.c */
+	bool failed_beside;               /* there, by an error of its own */
+	double made, work;   /* what the latest such process reports: iterations, and their CPU seconds; 0: none */
+	double expected;     /* iterations, as both sides made them when they were found */
+	double seconds;      /* that a run took when n was found, the longer side's */
 	double pair_seconds; /* that the latest pair took; 0: there is none */
 	enum csink_suite_state state;
 	char *error;
@@ -208,6 +211,14 @@ char *csink_suite_take_report(struct csink_suite *suite);
 /* How long a run may take that finds iterations, in seconds. */
 double csink_suite_trial_limit(const struct csink_suite *suite);
 
+/* Iterations, at most. */
+#define CSINK_SUITE_MAX_N 1e9
+
+/** After a trial of n iterations took `work` seconds: as many for the next one, to come nearer to the target; and as
+ * many as take the target. */
+double csink_suite_next_number(double n, double work, double target);
+double csink_suite_last_number(double n, double work, double target);
+
 /* The iterations of a run take at least one such part of the CPU time that starting its process takes. */
 #define CSINK_SUITE_PART_OF_START 4
 
@@ -219,8 +230,8 @@ double csink_suite_trial_limit(const struct csink_suite *suite);
 /**
  * Where the harness can run several cases in one process, and starting one costs more than a case (or --process=suite):
  * find how many iterations each makes, and have it done so. Cases that work elsewhere than below their function, too,
- * keep a process of their own. Returns 0, also where cases fail; -EINTR, -ENOMEM, or -EINVAL (error): --process=suite,
- * and the harness cannot.
+ * or have too few samples there, keep a process of their own. Returns 0, also where cases fail; -EINTR, -ENOMEM, or
+ * -EINVAL (error): --process=suite, and the harness cannot.
  */
 int csink_suite_share(struct csink_suite *suite);
 

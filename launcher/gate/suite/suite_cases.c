@@ -15,6 +15,7 @@
 
 #define MAX_NAMED 3 /* cases of one side alone, in the note */
 #define SHOWN 60    /* characters of a name */
+#define FRAME "countersink_case_%u"
 
 #define X(name) &csink_suite_##name,
 static const struct csink_suite_harness *const harnesses[] = {CSINK_SUITE_HARNESSES(X)};
@@ -150,6 +151,7 @@ static void free_case(struct csink_suite_case *c)
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
 		csink_suite_job_free(&c->given[side]);
 		csink_suite_job_free(&c->jobs[side]);
+		free(c->place[side]);
 	}
 	csink_gate_verdicts_free(&c->verdicts);
 	csink_gate_data_free(&c->data);
@@ -237,6 +239,8 @@ int csink_suite_list(struct csink_suite *suite)
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
 		note_one_sided(suite, side);
 	drop_cases(suite, is_one_sided, NULL);
+	for (uint32_t i = 0; i < suite->nr; i++)
+		snprintf(suite->cases[i].frame, sizeof(suite->cases[i].frame), FRAME, i);
 	if (suite->nr)
 		return 0;
 	if (!nr_listed)
@@ -299,25 +303,6 @@ void csink_suite_make_directory(struct csink_suite *suite)
 {
 	if (!csink_run_directory_create(&suite->directory))
 		snprintf(suite->report, sizeof(suite->report), "%s/report", suite->directory.path);
-}
-
-int csink_suite_write_module(struct csink_suite *suite, const char *name, const char *text)
-{
-	FILE *file;
-	int err;
-
-	if (*suite->module)
-		return 0;
-	if (!*suite->report)
-		return CSINK_SUITE_WHY(suite, -ENOENT, "no directory could be made for what the harness is to load");
-	snprintf(suite->module, sizeof(suite->module), "%s/%s", suite->directory.path, name);
-	file = fopen(suite->module, "we");
-	if (!file)
-		return CSINK_SUITE_WHY(suite, -errno, "%s: %s", suite->module, strerror(errno));
-	err = fputs(text, file) < 0 ? -EIO : 0;
-	if (fclose(file))
-		err = -errno;
-	return err ? CSINK_SUITE_WHY(suite, err, "%s: %s", suite->module, strerror(-err)) : 0;
 }
 
 void csink_suite_free(struct csink_suite *suite)

@@ -384,6 +384,20 @@ static void note_open(struct csink_suite *suite, enum csink_gate_decision why, c
 				nr > MAX_NAMED ? ", ..." : "");
 }
 
+static void note_failed_beside(struct csink_suite *suite)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < suite->nr; i++)
+		nr += suite->cases[i].failed_beside;
+	if (nr)
+		csink_gate_note(
+			suite->series,
+			"%u case%s failed in a process with others: a case must not depend on those that ran before it "
+			"(--process=case has a process for each)",
+			nr, nr > 1 ? "s" : "");
+}
+
 static int run_all(struct csink_suite *suite)
 {
 	int err = find_all_work(suite);
@@ -393,6 +407,7 @@ static int run_all(struct csink_suite *suite)
 	if (!err)
 		err = confirm(suite);
 	if (!err) {
+		note_failed_beside(suite);
 		note_not_run(suite);
 		note_open(suite, CSINK_GATE_NO_TIME,
 			  "the time (--max-time) was spent before every question was settled");

@@ -18,14 +18,10 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
-#include "launcher/base/json_read.h"
 #include "launcher/gate/suite/harness.h"
 #include "launcher/gate/suite/shared_impl.h"
 
-#define FRAME "countersink_case_%u" /* as the harnesses' modules have it, with the case's index */
 #define MAX_STEPS 8
-#define MAX_GROWTH 100 /* of iterations, from one trial to the next */
-#define MAX_N 1e9
 
 /* ---- the cases that a process runs ---- */
 
@@ -80,34 +76,11 @@ void csink_shared_fail_unmade(struct csink_suite_case *const *cases, uint32_t nr
 
 /* ---- what it reports ---- */
 
-static struct csink_suite_case *case_of(struct csink_suite *suite, const struct csink_json_value *line)
+static struct csink_suite_case *case_of(struct csink_suite *suite, double index)
 {
-	double index = csink_json_get_number(line, "case");
 	struct csink_suite_case *c = index >= 0 && index < suite->nr ? &suite->cases[(uint32_t)index] : NULL;
 
 	return c && c->is_shared && c->state == CSINK_SUITE_PENDING ? c : NULL;
-}
-
-double csink_suite_read_report(const char *report, double *seconds, char *why, size_t size)
-{
-	double made = 0;
-	const char *line;
-	size_t len;
-
-	*seconds = 0;
-	while (report && made >= 0 && (line = csink_suite_line(&report, &len))) {
-		struct csink_json_value *json = csink_json_read(line, len);
-		const char *error = csink_json_get_text(json, "error");
-
-		if (error) {
-			made = csink_why(-1, why, size, "the benchmark fails: %.600s", error);
-		} else if (csink_json_get_number(json, "iterations") > 0) {
-			made += csink_json_get_number(json, "iterations");
-			*seconds += fmax(0, csink_json_get_number(json, "seconds"));
-		}
-		csink_json_free(json);
-	}
-	return made;
 }
 
 /* Take a report. Returns the case that has begun and not ended; NULL: none. */
@@ -116,27 +89,26 @@ struct csink_suite_case *csink_shared_take(struct csink_suite *suite, int side, 
 {
 	CSINK_AUTO_FREE char *report = csink_suite_take_report(suite);
 	struct csink_suite_case *begun = NULL;
-	const char *at = report, *line;
-	size_t len;
+	const char *at = report;
+	struct csink_suite_reported line;
 
 	for (uint32_t i = 0; i < nr; i++)
 		cases[i]->made = 0;
-	while (at && (line = csink_suite_line(&at, &len))) {
-		struct csink_json_value *json = csink_json_read(line, len);
-		struct csink_suite_case *c = case_of(suite, json);
-		const char *error = csink_json_get_text(json, "error");
+	while (csink_suite_next_reported(&at, &line)) {
+		struct csink_suite_case *c = case_of(suite, line.index);
 
-		if (c && error) {
-			csink_suite_case_fail(c, "%s: the benchmark fails: %.600s", csink_suite_sides[side], error);
-		} else if (c && csink_json_get_number(json, "iterations") > 0) {
-			c->made = csink_json_get_number(json, "iterations");
-			c->work = csink_json_get_number(json, "seconds");
+		if (c && *line.error) {
+			csink_suite_case_fail(c, "%s: %s", csink_suite_sides[side], line.error);
+			c->failed_beside = true;
+		} else if (c && line.made > 0) {
+			c->made = line.made;
+			c->work = line.seconds;
+			c->is_async |= line.is_async;
 		}
-		if (csink_json_get(json, "begins"))
+		if (line.begins)
 			begun = c;
-		else if (csink_json_get(json, "ends"))
+		else if (line.ends)
 			begun = NULL;
-		csink_json_free(json);
 	}
 	return begun;
 }
@@ -245,6 +217,7 @@ static void give_back(struct csink_suite *suite)
 			c->state = CSINK_SUITE_PENDING;
 			free(c->error);
 			c->error = NULL;
+			c->failed_beside = false;
 		}
 		c->is_shared = false;
 	}
@@ -269,12 +242,10 @@ static int find_numbers(struct csink_suite *suite)
 			return -ENOMEM;
 		EACH_SHARED(suite, c)
 		{
-			if (c->work >= target / 3 || (double)c->n >= MAX_N)
+			if (c->work >= target / 3 || (double)c->n >= CSINK_SUITE_MAX_N)
 				continue;
 			before[c - suite->cases] = c->made;
-			c->n = (uint64_t)fmin(
-				MAX_N,
-				(double)c->n * fmax(2, fmin(c->work > 0 ? target / c->work : MAX_GROWTH, MAX_GROWTH)));
+			c->n = (uint64_t)csink_suite_next_number((double)c->n, c->work, target);
 			is_open = true;
 		}
 		err = is_open ? try_side(suite, CSINK_GATE_OLD, &cpu) : 0;
@@ -290,7 +261,7 @@ static int find_numbers(struct csink_suite *suite)
 	EACH_SHARED(suite, c)
 	{
 		if (c->n > 1 && c->work > 0)
-			c->n = (uint64_t)fmax(1, fmin(MAX_N, (double)c->n * target / c->work));
+			c->n = (uint64_t)csink_suite_last_number((double)c->n, c->work, target);
 	}
 	return err;
 }
@@ -356,10 +327,9 @@ int csink_suite_share(struct csink_suite *suite)
 	for (uint32_t i = 0; i < suite->nr; i++) {
 		struct csink_suite_case *c = &suite->cases[i];
 
-		c->is_shared = true;
+		c->is_shared = c->state == CSINK_SUITE_PENDING;
 		c->n = 1;
 		c->screen_p = c->p = NAN;
-		snprintf(c->frame, sizeof(c->frame), FRAME, i);
 	}
 	err = try_side(suite, CSINK_GATE_OLD, &cpu);
 	if (err)

@@ -14,7 +14,7 @@
 #include "launcher/gate/suite/shared_impl.h"
 
 #define LEAST_BELOW 0.7  /* of the CPU time that a case reports: what its function has of it at least */
-#define LEAST_SAMPLES 10 /* of all of its work, to see that */
+#define LEAST_SAMPLES 10 /* of that CPU time */
 
 static bool is_frame(void *c, int side, const char *function)
 {
@@ -140,26 +140,40 @@ int csink_suite_share_pair(struct csink_suite *suite, uint32_t number, bool *is_
 	return *is_late ? 0 : err;
 }
 
-/* Does the function of the case have all of its work? Where that would be too few samples, they do not say so. */
-static bool is_below(const struct csink_suite_case *c)
+enum fit { FITS, WORKS_ELSEWHERE, HAS_FEW_SAMPLES };
+
+/* By the latest run: can the case be judged by the samples below its function? */
+static enum fit fit_of(const struct csink_suite *suite, const struct csink_suite_case *c)
 {
 	const struct csink_gate_run *run = &c->data.runs[c->data.nr_runs - 1];
-	bool is_time = c->data.nr_metrics && !strcmp(c->data.metrics[0].name, "cpu");
-	double seconds = run->weights.sum / 1e9, part = c->work > 0 ? seconds / c->work : 1;
+	bool is_time = c->data.nr_metrics && !strcmp(c->data.metrics[0].name, "cpu") && c->work > 0;
+	double hz = strtod(suite->series->runner->frequency_text, NULL), samples = (double)run->weights.nr_samples;
 
-	if (!run->weights.nr_samples)
-		return false;
-	return !is_time || part >= LEAST_BELOW || (double)run->weights.nr_samples < LEAST_SAMPLES * part;
+	if (c->is_async)
+		return WORKS_ELSEWHERE;
+	if (is_time && c->work * hz < LEAST_SAMPLES)
+		return HAS_FEW_SAMPLES;
+	/* A harness that holds to functions judges no more of a process of the case's own. */
+	if (!samples || (is_time && !suite->harness->holds && run->weights.sum / 1e9 < LEAST_BELOW * c->work))
+		return WORKS_ELSEWHERE;
+	return samples < LEAST_BELOW * LEAST_SAMPLES ? HAS_FEW_SAMPLES : FITS;
 }
 
-/* Make a run of each side with a profile that is not judged, and give the cases that work elsewhere, too (in threads,
- * in other processes), or whose functions cannot be seen, a process of their own. */
+static void note_own(struct csink_suite *suite, uint32_t nr, const char *one, const char *several, const char *where)
+{
+	if (nr)
+		csink_gate_note(suite->series, "%u case%s %s: %s a process of its own", nr, nr > 1 ? several : one,
+				where, nr > 1 ? "each has" : "it has");
+}
+
+/* Make a run of each side with a profile that is not judged, and give a process of their own to the cases that cannot
+ * be judged by their functions. */
 int csink_shared_check_functions(struct csink_suite *suite)
 {
 	struct csink_suite_shared *shared = &suite->shared;
 	CSINK_AUTO_FREE struct csink_suite_case **cases = NULL;
 	int64_t found = csink_shared_gather(suite, &cases);
-	uint32_t nr = (uint32_t)found, nr_own = 0;
+	uint32_t nr = (uint32_t)found, nr_of[HAS_FEW_SAMPLES + 1] = {0};
 	int err = found < 0 ? -ENOMEM : 0;
 
 	shared->new_first = false;
@@ -172,18 +186,19 @@ int csink_shared_check_functions(struct csink_suite *suite)
 			err = make_run(suite, side, 0, cases, &nr, &again);
 		}
 		for (uint32_t i = 0; i < nr && !err; i++) {
-			cases[i]->is_shared = is_below(cases[i]);
-			nr_own += !cases[i]->is_shared;
+			enum fit fit = fit_of(suite, cases[i]);
+
+			nr_of[fit]++;
+			cases[i]->is_shared = fit == FITS;
 			csink_suite_begin_data(cases[i], shared->jobs);
 		}
 		drop_others(cases, &nr);
 	}
-	if (nr_own)
-		csink_gate_note(
-			suite->series,
-			"%u case%s elsewhere than below the function that the harness calls (in threads, in other "
-			"processes), or that function cannot be seen: %s a process of its own",
-			nr_own, nr_own > 1 ? "s work" : " works", nr_own > 1 ? "each has" : "it has");
+	note_own(suite, nr_of[WORKS_ELSEWHERE], " works", "s work",
+		 "elsewhere than below the function that the harness calls (in threads, in other processes, "
+		 "asynchronously), or that function cannot be seen");
+	note_own(suite, nr_of[HAS_FEW_SAMPLES], " takes", "s take",
+		 "too little time for a process of all cases (fewer than 10 samples)");
 	if (err != -ETIME)
 		return err;
 	csink_shared_fail(cases, nr, CSINK_SUITE_NO_TIME_TO_TRY);

@@ -17,7 +17,7 @@
 #include "launcher/gate/suite/harness.h"
 
 #define MAX_STEPS 14
-#define MAX_N 1e9
+#define MAX_GROWTH 100 /* of iterations, from one trial to the next */
 #define MAX_REPORT (64 << 20)
 #define LEAST_LIMIT 5 /* seconds that a first run has */
 
@@ -114,6 +114,16 @@ static int try_side(struct csink_suite *suite, struct csink_suite_case *c, int s
 	return 0;
 }
 
+double csink_suite_next_number(double n, double work, double target)
+{
+	return fmin(CSINK_SUITE_MAX_N, floor(n * fmax(2, fmin(work > 0 ? target / work : MAX_GROWTH, MAX_GROWTH))));
+}
+
+double csink_suite_last_number(double n, double work, double target)
+{
+	return fmax(1, fmin(CSINK_SUITE_MAX_N, floor(n * target / work)));
+}
+
 /* Iterations of the next trial: none may take so long that the trial takes more than ten runs. */
 static double next_trial(double n, double first, double work, double enough, double target)
 {
@@ -129,15 +139,15 @@ static int find_number_reported(struct csink_suite *suite, struct csink_suite_ca
 	double target = fmax(suite->run_seconds, trial->cpu / CSINK_SUITE_PART_OF_START), n = 1, own = trial->made;
 	int err = 0;
 
-	for (int step = 0; step < MAX_STEPS && trial->work < target / 3 && n < MAX_N; step++) {
-		n = floor(n * fmax(2, fmin(trial->work > 0 ? target / trial->work : 100, 100)));
+	for (int step = 0; step < MAX_STEPS && trial->work < target / 3 && n < CSINK_SUITE_MAX_N; step++) {
+		n = csink_suite_next_number(n, trial->work, target);
 		err = try_side(suite, c, CSINK_GATE_OLD, (uint64_t)n, trial);
 		/* As many as before, though more were asked for: the case itself has a number. */
 		if (err || c->state == CSINK_SUITE_FAILED || trial->made <= own)
 			return err;
 	}
 	if (trial->work > 0)
-		c->n = (uint64_t)fmax(1, fmin(MAX_N, n * target / trial->work));
+		c->n = (uint64_t)csink_suite_last_number(n, trial->work, target);
 	return 0;
 }
 
@@ -150,7 +160,7 @@ static int find_number(struct csink_suite *suite, struct csink_suite_case *c, st
 	       least = suite->harness->cheapest ? suite->harness->cheapest(suite) : 0;
 	int err = 0;
 
-	for (int step = 0; step < MAX_STEPS && work < enough && n < MAX_N; step++) {
+	for (int step = 0; step < MAX_STEPS && work < enough && n < CSINK_SUITE_MAX_N; step++) {
 		n = floor(next_trial(n, first, work, enough, target));
 		err = try_side(suite, c, CSINK_GATE_OLD, (uint64_t)n, &trial);
 		if (err || c->state == CSINK_SUITE_FAILED)
@@ -166,7 +176,7 @@ static int find_number(struct csink_suite *suite, struct csink_suite_case *c, st
 		c->is_by_time = true;
 		c->n = (uint64_t)(target * 1e9);
 	} else if (work > 0) {
-		c->n = (uint64_t)fmax(1, fmin(MAX_N, (n - 1) * target / work));
+		c->n = (uint64_t)csink_suite_last_number(n - 1, work, target);
 	}
 	return 0;
 }
