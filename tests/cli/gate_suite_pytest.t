@@ -209,6 +209,11 @@ gate --suite --self-check -- "$PYTHON" -I -m pytest
 like "$?:$(cat err)" '^1:countersink: the old side: the benchmarks cannot be listed: its Python ignores PYTHONPATH \(its options -I and -E have it so\)' \
 	"python -I: status 1 and the reason"
 
+mkdir a:b
+XDG_RUNTIME_DIR=$TMP/a:b TMPDIR=$TMP/a:b gate --suite --self-check -- "$PYTHON" -m pytest
+like "$?:$(cat err)" '^1:countersink: .*/a:b/[^ ]*: PYTHONPATH can have no directory with a colon: set TMPDIR to another one$' "a directory with a colon: status 1 and the reason"
+is "$(ls a:b)" "" "it is empty again"
+
 # ---- what the other side has moved to a thread
 gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 5ms --max-time 60 --cases 'moved|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
 is "$("$PYTHON" -c 'import json

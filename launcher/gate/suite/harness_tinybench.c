@@ -48,7 +48,7 @@ static int is_tinybench(struct csink_suite *suite)
 	return is;
 }
 
-/* A task's line is there twice, and more: when it begins, and when it has made an iteration. */
+/* A line with a name is there each time that a task begins. */
 static int add_tasks(struct csink_suite *suite, int side, const char *report)
 {
 	const char *line;

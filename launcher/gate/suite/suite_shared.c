@@ -93,7 +93,7 @@ struct csink_suite_case *csink_shared_take(struct csink_suite *suite, int side, 
 	struct csink_suite_reported line;
 
 	for (uint32_t i = 0; i < nr; i++)
-		cases[i]->made = 0;
+		cases[i]->made = cases[i]->work = 0;
 	while (csink_suite_next_reported(&at, &line)) {
 		struct csink_suite_case *c = case_of(suite, line.index);
 
@@ -101,8 +101,8 @@ struct csink_suite_case *csink_shared_take(struct csink_suite *suite, int side, 
 			csink_suite_case_fail(c, "%s: %s", csink_suite_sides[side], line.error);
 			c->failed_beside = true;
 		} else if (c && line.made > 0) {
-			c->made = line.made;
-			c->work = line.seconds;
+			c->made += line.made;
+			c->work += line.seconds;
 			c->is_async |= line.is_async;
 		}
 		if (line.begins)
