@@ -25,16 +25,29 @@ enum {
 	X(CONST_FLAGS, NEEDED, "ConstMethod", "_flags._flags")                                                         \
 	X(THREAD_OS, NEEDED, "Thread", "_osthread")
 
+/* The names, one behind another: of each row its type, then its field. */
+#define TEXT_BYTES(field, need, type, name) char field[sizeof(type) + sizeof(name)];
+#define MOVED_BYTES(field, need, type, name) char moved_##field[sizeof(type) + sizeof(name)];
+#define TEXT(field, need, type, name) type "\0" name,
+
+static const struct texts {
+	CSINK_HOTSPOT_FIELDS(TEXT_BYTES)
+	MOVED_FIELDS(MOVED_BYTES)
+} texts = {CSINK_HOTSPOT_FIELDS(TEXT) MOVED_FIELDS(TEXT)};
+
 #define OPTIONAL false
 #define NEEDED true
-#define ROW(field, need, type, name) {HOTSPOT_##field, need, type, name},
+#define ROW(field, need, type, name) {HOTSPOT_##field, need, sizeof(type), offsetof(struct texts, field)},
+#define MOVED_ROW(field, need, type, name) {HOTSPOT_##field, need, sizeof(type), offsetof(struct texts, moved_##field)},
 
 /* First one row a field, in their order. */
-static const struct {
-	uint8_t field;
-	bool is_needed;
-	char type[24], name[32];
-} table[] = {CSINK_HOTSPOT_FIELDS(ROW) MOVED_FIELDS(ROW)};
+static const struct row {
+	uint8_t field : 7;
+	bool is_needed : 1;
+	uint8_t type_bytes;
+	uint16_t text;
+} table[] = {CSINK_HOTSPOT_FIELDS(ROW) MOVED_FIELDS(MOVED_ROW)};
+_Static_assert(HOTSPOT_NR_FIELDS <= 128, "a row has seven bits for its field");
 
 /* Of each pair, one must be there. */
 static const uint8_t pairs[][2] = {
@@ -142,14 +155,24 @@ static uint64_t word_of(uintptr_t row, enum exported column)
 	return csink_load_known(row + csink_load_known(exported[column]));
 }
 
+/* Most texts differ in the first byte. */
+static bool is_text(const char *text, const char *other)
+{
+	return text[0] == other[0] && !strcmp(text, other);
+}
+
+static const char *type_of(const struct row *row)
+{
+	return (const char *)&texts + row->text;
+}
+
 static void take(struct csink_hotspot *vm, const char *type, const char *name, uint64_t at, uint8_t bytes)
 {
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++) {
 		uint8_t field = table[i].field;
 
-		/* Most differ in the first byte. */
-		if (!vm->bytes[field] && table[i].name[0] == name[0] && table[i].type[0] == type[0] &&
-		    !strcmp(table[i].name, name) && !strcmp(table[i].type, type)) {
+		if (!vm->bytes[field] && is_text(type_of(&table[i]), type) &&
+		    is_text(type_of(&table[i]) + table[i].type_bytes, name)) {
 			vm->at[field] = at;
 			vm->bytes[field] = bytes;
 		}
@@ -159,7 +182,7 @@ static void take(struct csink_hotspot *vm, const char *type, const char *name, u
 static bool is_wanted(const char *type)
 {
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++)
-		if (table[i].type[0] == type[0] && !strcmp(table[i].type, type))
+		if (is_text(type_of(&table[i]), type))
 			return true;
 	return false;
 }
