@@ -12,8 +12,6 @@
  */
 #include "preload/agent/lifecycle/bus_guard.h"
 
-#include <string.h>
-
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
@@ -52,14 +50,13 @@ void csink_bus_guard_enter(void)
 	 * Not on an alternate stack: our handler of samples has a stack of its own, from which the kernel would go to
 	 * the beginning of the alternate one, where the interrupted function may be.
 	 */
-	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART, .sa_mask = {{~0UL}}}; /* all that the kernel has */
 	void *handler[4] = {NULL}; /* the kernel's struct sigaction */
 
 	/* Asked of the kernel: sanitizers answer for themselves. */
 	if (csink_rawcall(SYS_rt_sigaction, SIGBUS, NULL, handler, CSINK_SET_BYTES) || handler[0])
 		return;
 	act.sa_sigaction = on_bus;
-	memset(&act.sa_mask, 0xff, sizeof(act.sa_mask));
 	is_on = REAL(sigaction)(SIGBUS, &act, NULL) == 0;
 	csink_signals_renew();
 }

@@ -211,7 +211,6 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	csink_image_choose_events(problem, sizeof(problem));
 	describe_process(csink_own_recording.header, cpu_start_ns);
 	describe_program(csink_own_recording.header, argc, argv);
-	csink_bus_guard_enter();
 	choose_unwind(csink_own_recording.header);
 	csink_interp_begin(frames_mode());
 	csink_modules_init(&csink_own_recording, &thread->writer);
@@ -360,12 +359,14 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 		csink_env_init(); /* for those that it starts */
 		return;
 	}
+	csink_bus_guard_enter(); /* a recording may be truncated as soon as it is there */
 	if (open_first_recording()) {
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);
 		note_filter(why);
 		pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
-	}
+	} else
+		csink_bus_guard_end();
 	csink_signals_begun();
 }
 
