@@ -93,8 +93,8 @@ reports() { # profile.pb.gz, of shares.$ending
 }
 
 # At its default rate of false positives a gate blames an unchanged function in up to one of 100 gates, as it promises: then one CI
-# run in 70 would fail. At a tenth of that, functions have to be named by stronger evidence, too.
-rate=--alpha=0.1%
+# run in 20 may fail. At a hundredth of that, one in 2,000; functions have to be named by stronger evidence, too.
+rate=--alpha=0.01%
 
 versions() { # a version whose three() costs twice as much, a line further down
 	mkdir -p old new

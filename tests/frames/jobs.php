@@ -42,18 +42,20 @@ function sleeps()
 
 function waits()
 {
-    system('sleep 0.2');
+    system('until grep -q "^State:.S" /proc/$PPID/status; do :; done; sleep 0.2'); /* once this process waits */
 }
 
-function reads()
+function reads($from)
 {
-    $ends = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-    if (!pcntl_fork()) {
-        usleep(200000);
-        fwrite($ends[1], 'x');
-        exit;
-    }
-    fgets($ends[0], 2);
+    fgets($from, 2);
+}
+
+function writes($to, $reader)
+{
+    while (!strpos(file_get_contents("/proc/$reader/stat"), ') S ')) /* until it waits */
+        usleep(1000);
+    usleep(200000);
+    fwrite($to, 'x');
 }
 
 function blocks()
@@ -65,7 +67,13 @@ function blocks()
     $library->csink_phase_begin('waiting');
     waits();
     $library->csink_phase_end();
-    reads();
+    $ends = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+    $reader = getmypid();
+    if (!pcntl_fork()) {
+        writes($ends[1], $reader);
+        exit;
+    }
+    reads($ends[0]);
 }
 
 /* Only a function without a name can be freed: its namespace identifies it. */

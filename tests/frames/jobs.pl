@@ -1,7 +1,7 @@
 # What Perl programs do besides computing.
 #
 # usage: jobs.pl children        a forked child, a program that is executed, and one that replaces it
-#        jobs.pl blocks          sleeps, waits for a child, reads from a pipe, waits for a lock: 0.2 s each
+#        jobs.pl blocks          sleeps, waits for a child, reads from a pipe, waits for a lock: 0.2 s each or more
 #        jobs.pl made N          makes, calls and frees N subs, each for some 0.5 ms
 #        jobs.pl deep N SECONDS  works N frames deep, for so many seconds of CPU time
 use strict;
@@ -35,17 +35,24 @@ sub sleeps {
 }
 
 sub waits {
-	system 'sleep 0.2';
+	system 'until grep -q "^State:.S" /proc/$PPID/status; do :; done; sleep 0.2'; # once this process waits
+}
+
+sub is_waiting {
+	open my $stat, '<', '/proc/' . shift() . '/stat';
+	return <$stat> =~ /\) S /;
 }
 
 sub reads {
-	pipe my $from, my $to;
-	if (!fork) {
-		select undef, undef, undef, 0.2;
-		syswrite $to, 'x';
-		exit;
-	}
+	my $from = shift;
 	sysread $from, my $byte, 1;
+}
+
+sub writes {
+	my ($to, $reader) = @_;
+	select undef, undef, undef, 0.001 until is_waiting($reader);
+	select undef, undef, undef, 0.2;
+	syswrite $to, 'x';
 }
 
 sub locks {
@@ -56,7 +63,13 @@ sub locks {
 sub blocks {
 	sleeps();
 	waits();
-	reads();
+	pipe my $from, my $to;
+	my $reader = $$;
+	if (!fork) {
+		writes($to, $reader);
+		exit;
+	}
+	reads($from);
 	require threads;
 	require threads::shared;
 	my $lock = threads::shared::shared_clone([]);
@@ -64,7 +77,7 @@ sub blocks {
 	{
 		lock @$lock;
 		$thread = threads->create(\&locks, $lock);
-		select undef, undef, undef, 0.3;
+		select undef, undef, undef, 0.5;
 	}
 	$thread->join;
 }

@@ -2,7 +2,7 @@
 #
 # usage: jobs.rb children        a forked child, a program that is executed, and one that replaces it
 #        jobs.rb threads         works in two threads
-#        jobs.rb blocks          sleeps, waits for a child, reads from a pipe, waits for a lock: 0.2 s each, the first two
+#        jobs.rb blocks          sleeps, waits for a child, reads from a pipe, waits for a lock: 0.2 s each or more, the first two
 #                                as phases
 #        jobs.rb made N          makes, calls and frees N methods, each for some 0.5 ms
 #        jobs.rb deep N SECONDS  works N frames deep, for so many seconds of CPU time
@@ -44,7 +44,7 @@ def sleeps
 end
 
 def waits
-  system 'sleep 0.2'
+  system 'until grep -q "^State:.S" /proc/$PPID/status; do :; done; sleep 0.2' # once this process waits
 end
 
 def reads(from)
@@ -66,11 +66,12 @@ def blocks
   phase('sleeping') { sleeps }
   phase('waiting') { waits }
   from, to = IO.pipe
-  Thread.new { sleep 0.2; to.write 'x' }
+  reader = Thread.current
+  Thread.new { sleep 0.001 until reader.status == 'sleep'; sleep 0.2; to.write 'x' }
   reads(from)
   lock = Mutex.new
-  thread = Thread.new { sleep 0.05; locks(lock) }
-  lock.synchronize { sleep 0.3 }
+  thread = Thread.new { sleep 0.001 until lock.locked?; locks(lock) }
+  lock.synchronize { sleep 0.5 }
   thread.join
 end
 
