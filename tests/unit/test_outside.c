@@ -283,6 +283,14 @@ static pid_t watch_tree(struct csink_outside *out, struct rusage *usage)
 	return pid;
 }
 
+static bool clocks_agree(const struct csink_outside *out)
+{
+	uint64_t rusage_ns = out->user_ns + out->sys_ns;
+
+	return !out->has_counts ||
+	       (out->counts[0].value > rusage_ns * 9 / 10 && out->counts[0].value < rusage_ns * 11 / 10);
+}
+
 static void test_tree(void)
 {
 	struct csink_outside out = {0};
@@ -292,13 +300,13 @@ static void test_tree(void)
 	int complete = 0, tries = 0;
 	pid_t pid;
 
-	/* The event's clock counts time that the host took while a process ran, wait4() does not: a run without it. */
+	/* The event's clock counts time that the host took while a process ran, wait4() does not: once more then. */
 	do {
 		csink_outside_free(&out);
 		out = (struct csink_outside){0};
 		stolen = read_stolen();
 		pid = watch_tree(&out, &usage);
-	} while (read_stolen() != stolen && ++tries < 50);
+	} while (!clocks_agree(&out) && read_stolen() != stolen && ++tries < 50);
 	if (!out.has_counts) {
 		ok(out.counts_reason[0], "tree: a refusal has its reason");
 		skip("tree: a real one", out.counts_reason);
@@ -322,8 +330,8 @@ static void test_tree(void)
 	   "tree: the processes' times (%llu) add up to the total (%llu)", (unsigned long long)sum,
 	   (unsigned long long)out.counts[0].value);
 	rusage_ns = out.user_ns + out.sys_ns;
-	ok(out.counts[0].value > rusage_ns * 9 / 10 && out.counts[0].value < rusage_ns * 11 / 10,
-	   "tree: the total is within 10 %% of wait4's CPU time (%llu)", (unsigned long long)rusage_ns);
+	ok(clocks_agree(&out), "tree: the total is within 10 %% of wait4's CPU time (%llu)",
+	   (unsigned long long)rusage_ns);
 	ok(out.counts[1].value > 100 && out.counts[1].value < (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt,
 	   "tree: page faults (%llu) are fewer than wait4's (%ld), which has those of the kernel",
 	   (unsigned long long)out.counts[1].value, usage.ru_minflt + usage.ru_majflt);
