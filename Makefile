@@ -65,7 +65,9 @@ HANDLER_ROOTS := \
 PLUGIN_SRCS := $(call sources,preload/qemu)
 PLUGIN := countersink/qemu_count.so
 
-LAUNCHER_SRCS := $(call sources,launcher launcher/* launcher/*/*)
+# countersink-send is a program of its own, of the launcher's objects that it needs and libcurl.
+SEND_SRCS := $(call sources,launcher/send)
+LAUNCHER_SRCS := $(filter-out $(SEND_SRCS),$(call sources,launcher launcher/* launcher/*/*))
 
 # The pages of export's html and of history: put together by assemble, and embedded.
 PAGE_PARTS := $(addprefix launcher/output/html/,frame.html base.css elements.js)
@@ -144,6 +146,11 @@ LAUNCHER_PKGS := libdw libelf zlib libunwind-generic
 # Asked for only when something is compiled with them, so that `make help` works on a bare machine.
 LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
 LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
+SEND_PKGS := libcurl zlib
+SEND_LIBS = $(shell $(PKG_CONFIG) --libs $(SEND_PKGS))
+# Where libcurl's headers are absent, countersink-send is left out.
+HAS_CURL := $(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo yes)
+SEND_BIN := $(if $(HAS_CURL),countersink-send)
 LIB_LIBS := -ldl -lpthread
 # Of the core, what a library does not use is left out.
 LIB_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections
@@ -228,8 +235,12 @@ TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
 BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 
 .PHONY: all
-all: $(B)/bin/countersink $(addprefix $(B)/lib/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS) $(API_LIB) $(API_LINKS) \
+all: $(if $(SEND_BIN),$(B)/bin/$(SEND_BIN),without-send) $(B)/bin/countersink $(addprefix $(B)/lib/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS) $(API_LIB) $(API_LINKS) \
 		libcountersink-api.a $(PLUGIN)) ## build the launcher and the libraries (the default)
+
+.PHONY: without-send
+without-send:
+	@echo 'countersink-send is not built: the headers of libcurl are not here (scripts/install-deps installs them)'
 
 # $(call preload_rules,TREE,FLAGS): the tree's flags stamp, whose change rebuilds, and its preload objects.
 define preload_rules
@@ -314,7 +325,16 @@ $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
 
--include $(SO_OBJS:.o=.d) $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
+# Of the archive the linker takes what is needed.
+$(B)/obj/launcher.a: $(filter-out %/main.o,$(LAUNCHER_OBJS)) $(CORE_OBJS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(B)/bin/countersink-send: $(call obj,$(SEND_SRCS)) $(B)/obj/launcher.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(SEND_LIBS) $(LIB_LIBS) -lm
+
+-include $(patsubst %.o,%.d,$(call obj,$(SEND_SRCS))) $(SO_OBJS:.o=.d) $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d) $(STUBS:%=$(B)/obj/preload/stub/%.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
@@ -332,7 +352,7 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 	@status=0; clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cc') || status=1; \
 	scripts/check-arrows || status=1; \
 	shellcheck -S warning $$(git grep -lE '^#!(/usr)?/bin/(env )?(ba)?sh' -- scripts .ci tests) || status=1; \
-	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(LAUNCHER_SRCS)) | \
+	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(LAUNCHER_SRCS) $(if $(HAS_CURL),$(SEND_SRCS))) | \
 		xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 8 clang-tidy --quiet -p . 2>$(B)/tidy.log || { status=1; cat $(B)/tidy.log; }; \
 	exit $$status
 
@@ -341,9 +361,9 @@ define command_json
 {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(BASE_CFLAGS) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
 endef
 commands = $(foreach src,$(PRELOAD_SRCS) $(PLUGIN_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
-	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
+	$(foreach src,$(LAUNCHER_SRCS) $(SEND_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
 # By make's own writing: the text is longer than a shell takes.
-compile_commands.json: Makefile $(PRELOAD_SRCS) $(PLUGIN_SRCS) $(LAUNCHER_SRCS) ## write the compilation database for editors
+compile_commands.json: Makefile $(PRELOAD_SRCS) $(PLUGIN_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) ## write the compilation database for editors
 	$(file >$@.new,$(commands))
 	@{ echo '['; sed '/^ *$$/d; s/^ *//' $@.new | sed '$$!s/$$/,/'; echo ']'; } >$@
 	@rm -f $@.new
@@ -355,7 +375,7 @@ COMPLETIONS = bash:bash-completion/completions/countersink zsh:zsh/site-function
 	fish:fish/vendor_completions.d/countersink.fish
 completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
 INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
-	$(BINDIR)/countersink $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(API_LINKS) pkgconfig/countersink-api.pc) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
+	$(BINDIR)/countersink $(BINDIR)/countersink-send $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(API_LINKS) pkgconfig/countersink-api.pc) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(foreach page,$(MAN_PAGES),$(MANDIR)/$(call man_place,$(page)))
 LIB_FILES := libcountersink.so $(PLUGIN) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
 define API_PC
@@ -376,6 +396,7 @@ install: export API_PC := $(API_PC)
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
 	@$(if $(filter $(LIBDIR),$(LIBDIRS)),:,echo 'LIBDIR must be one of $(LIBDIRS), beside BINDIR, not $(LIBDIR)' >&2; exit 1)
 	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
+	$(if $(SEND_BIN),$(INSTALL) -D -m 755 $(B)/bin/$(SEND_BIN) $(DESTDIR)$(BINDIR)/$(SEND_BIN))
 	$(foreach file,$(LIB_FILES),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(foreach file,$(ENTRY_LINKS),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
 		ln -sf $(call entry_target,$(file)) $(DESTDIR)$(LIBDIR)/$(file)$(newline))

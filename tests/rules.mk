@@ -442,7 +442,7 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 # For tests/cli/files.t: what the lists above and the Makefile's take.
 .PHONY: show-sources
 show-sources:
-	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) launcher/output/html_pages.S \
+	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) launcher/output/html_pages.S \
 		launcher/commands/completion/completion_text.S launcher/gate/suite/modules.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) \
 			$(SUITES_CLI_TESTS)) \

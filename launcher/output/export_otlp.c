@@ -11,7 +11,6 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
-#include "launcher/base/path.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/protobuf.h"
 #include "launcher/base/text.h"
@@ -395,15 +394,13 @@ int csink_otlp_write(FILE *out, const struct csink_profile *p, const struct csin
 	CSINK_AUTO(csink_profile_done) struct csink_profile *formed = NULL;
 	CSINK_AUTO(release)
 	struct otlp o = {.options = options, .texts = csink_profile_create(), .attribute_keys = csink_profile_create()};
+	char program[256];
 	int err = !o.texts || !o.attribute_keys ? -ENOMEM : csink_wire_form(p, options, &formed);
 
 	if (err)
 		return err;
 	o.p = formed;
-	o.program =
-		formed->nr_mappings > 1 ? csink_base_name(csink_profile_text(formed, formed->mappings[1].file)) : "";
-	if (!*o.program)
-		o.program = "countersink";
+	o.program = csink_wire_program(p, program, sizeof(program));
 	err = put_request(&o);
 	if (!err && fwrite(o.out.bytes, 1, o.out.used, out) != o.out.used)
 		err = errno ? -errno : -EIO;

@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "launcher/base/path.h"
 #include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/output/export.h"
@@ -438,6 +439,19 @@ int csink_wire_form(const struct csink_profile *p, const struct csink_wire_optio
 	else
 		*out = f.to;
 	return err;
+}
+
+const char *csink_wire_program(const struct csink_profile *p, char *buf, size_t size)
+{
+	const char *command = csink_profile_fact(p, CSINK_FACT_COMMAND, 0);
+	const char *file = p->nr_mappings > 1 ? csink_profile_text(p, p->mappings[1].file) : "";
+	CSINK_AUTO_FREE char *word = command ? strndup(command, strcspn(command, " ")) : NULL;
+	const char *name = csink_base_name(word && *word ? word : file);
+
+	if (csink_text_utf8(NULL, name, strlen(name)) != strlen(name) || !*name || *name == '[')
+		name = "countersink";
+	snprintf(buf, size, "%s", name);
+	return buf;
 }
 
 int csink_wire_write(FILE *out, const struct csink_profile *p, const struct csink_wire_options *options)

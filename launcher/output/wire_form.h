@@ -17,7 +17,7 @@ enum csink_wire_otlp { CSINK_WIRE_OTLP_NOW, CSINK_WIRE_OTLP_1_9, CSINK_NR_WIRE_O
 struct csink_wire_options {
 	const char *labels;        /* those that are kept, too, separated by commas; "all"; NULL or "": none */
 	enum csink_wire_otlp otlp; /* whose field numbers */
-	const char *service;       /* OTLP: service.name; NULL or "": the program's name */
+	const char *service;       /* OTLP: service.name; NULL or "": csink_wire_program() */
 	const char *resource;      /* OTLP: attributes of the resource, "KEY=VALUE,..."; NULL: none */
 };
 
@@ -30,6 +30,12 @@ struct csink_wire_options {
  */
 int csink_wire_form(const struct csink_profile *p, const struct csink_wire_options *options,
 		    struct csink_profile **out);
+
+/**
+ * What a profile's application is called where no other name is given: the command's name, or that of the program's
+ * file, without directories; "countersink" where neither is known. Returns buf.
+ */
+const char *csink_wire_program(const struct csink_profile *p, char *buf, size_t size);
 
 /** Write the wire form as pprof, to a stream with a descriptor. Returns 0, -ENOMEM or -errno of the stream. */
 int csink_wire_write(FILE *out, const struct csink_profile *p, const struct csink_wire_options *options);

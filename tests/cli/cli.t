@@ -89,8 +89,14 @@ plain_man() { # the source without its markup
 	sed -e 's/\\f[BIR]//g' -e 's/\\-/-/g' "$SRC/launcher/man/$1.1"
 }
 # Both print: the option as written, its default, its environment variable ("-": none).
+help_of() {
+	case $1 in
+	send) countersink-send --help ;; # a program of its own
+	*) countersink help "$1" ;;
+	esac
+}
 options_of_help() {
-	countersink help "$1" | awk '
+	help_of "$1" | awk '
 		function entry_ends(   name, text, tail, def, variable) {
 			if (entry == "") return
 			name = entry; sub(/  .*/, "", name)
@@ -134,6 +140,11 @@ for command in $(cat commands); do
 	[ "$(wc -l <help.options)" -gt 3 ] || continue # only what every command takes
 	is "$(options_of_man "$command")" "$(cat help.options)" "$command: its manual page has the same options, defaults, environment variables"
 done
+if [ -x "$BUILD/bin/countersink-send" ]; then
+	is "$(options_of_man send)" "$(options_of_help send)" "send: its manual page has the same options, defaults, environment variables"
+else
+	skip "send: its manual page has the same options, defaults, environment variables" "the headers of libcurl are not here"
+fi
 is "$(plain_man countersink | sed -n '/^\.SH COMMANDS/,/^\.SH OPTIONS/p' | sed -n 's/^\([a-z]\+\)$/\1/p')" "$(cat commands)" \
 	"countersink(1) lists the commands of the table"
 for command in $(cat commands); do

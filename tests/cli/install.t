@@ -7,6 +7,11 @@ make_in() {
 }
 
 ok "install under a prefix" make_in install PREFIX="$TMP/prefix"
+if [ -x "$BUILT/bin/countersink-send" ]; then
+	ok "countersink-send runs from the prefix" "$TMP/prefix/bin/countersink-send" --version
+else
+	skip "countersink-send runs from the prefix" "the headers of libcurl are not here"
+fi
 ok "the launcher runs from the prefix" "$TMP/prefix/bin/countersink" --version
 "$TMP/prefix/bin/countersink" -o installed.pb.gz -- "$TARGETS/burn" 100 >burn.out 2>burn.err
 is $? 0 "the installed launcher profiles a program" || diag "$(cat burn.err)"

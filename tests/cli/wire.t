@@ -114,5 +114,5 @@ out += encode(4, encode(1, 4) + encode(2, 2) + encode(3, 7)) + encode(4, encode(
 out += encode(5, encode(1, 1))
 open("nothing.pb", "wb").write(out + b"".join(encode(6, t) for t in (b"", b"cpu", b"nanoseconds", b"/bin/made")))'
 judge 'a profile of what says nothing' nothing.pb
-is "$(python3 "$RULES" --show wired.pb.gz | head -n 1)" 'cpu/nanoseconds 18' 'frames that say nothing keep their time'
+is "$(python3 "$RULES" --show wired.pb.gz | sed -n 1p)" 'cpu/nanoseconds 18' 'frames that say nothing keep their time'
 done_testing

@@ -15,7 +15,7 @@
 	  "wire, otlp: keep these labels, too (pid, tid, process, thread, timestamp, run, pseudo; all)")               \
 	X(OTLP, 0, "1.11|1.9", "1.11", CSINK_OPT_NO_ENV,                                                               \
 	  "otlp: field numbers of opentelemetry-proto 1.10 to 1.11, or of 1.8 and 1.9")                                \
-	X(SERVICE, 0, "NAME", "", CSINK_OPT_NO_ENV, "otlp: the service (default: the program's name)")                 \
+	X(SERVICE, 0, "NAME", "", CSINK_OPT_NO_ENV, "otlp: the service (default: the command's name)")                 \
 	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "html: show the changes since the profile FILE")
 
 #define CSINK_EXPORT_OPTION_ID(id, ...) CSINK_EXPORT_OPT_##id,

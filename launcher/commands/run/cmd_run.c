@@ -17,6 +17,8 @@
 #include "launcher/base/proc.h"
 #include "launcher/collect/collect.h"
 #include "launcher/commands/registry.h"
+#include "launcher/commands/run/run_options.h"
+#include "launcher/commands/run/send_profile.h"
 #include "launcher/commands/save.h"
 #include "launcher/commands/start_failed.h"
 #include "launcher/profile/profile.h"
@@ -142,7 +144,9 @@ static int resolve(struct run *run)
 					   ? "only programs with these names are profiled"
 					   : "only the command is profiled",
 				   run->texts[CSINK_OPT_FOLLOW]);
-	return resolve_events(run) || resolve_rate(run) || resolve_output(run) ? -EINVAL : 0;
+	return csink_send_check(run->options) || resolve_events(run) || resolve_rate(run) || resolve_output(run)
+		       ? -EINVAL
+		       : 0;
 }
 
 /* ---- what cannot be injected ---- */
@@ -383,7 +387,7 @@ static void note_running(struct run *run)
 
 /* ---- the profile ---- */
 
-static void make_profile(struct run *run)
+static void make_profile(struct run *run, const struct csink_inherited *inherited)
 {
 	struct csink_profile *profile;
 	const char *directory = run->inject ? run->injection.directory.path : NULL;
@@ -403,6 +407,7 @@ static void make_profile(struct run *run)
 			   : csink_options_bool(run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL
 									     : CSINK_SAVE_REPORT);
 	csink_profile_free(profile);
+	csink_send_profile(run->options, run->save.path, inherited, run->quiet);
 }
 
 /* ---- the run ---- */
@@ -476,7 +481,7 @@ static int run_and_report(struct run *run)
 		csink_relay_release(&relay, remove_directory, &run->injection.directory);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
 		note_running(run);
-		make_profile(run);
+		make_profile(run, &inherited);
 	}
 	csink_run_directory_remove(&run->injection.directory);
 	csink_outside_free(&run->outside);
@@ -509,8 +514,7 @@ const struct csink_command csink_command_run = {
 	.synopsis = "[run] [OPTION]... [--] COMMAND [ARGUMENT]...",
 	.help = "run a command and report the cost of its functions",
 	.main = main_run,
-	.options = csink_run_options,
-	.nr_options = CSINK_NR_RUN_OPTS,
+	CSINK_COMMAND_OPTIONS(CSINK_RUN_COMMAND_OPTIONS),
 	.usage_status = CSINK_EXIT_RUN_FAILED,
 	.failed_status = CSINK_EXIT_RUN_FAILED,
 };

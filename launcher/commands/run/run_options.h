@@ -1,0 +1,25 @@
+/*
+ * Options of `countersink run`: those that the library reads, too (include/internal/shared_options.h), and behind them
+ * those of the launcher alone.
+ */
+#ifndef CSINK_RUN_COMMAND_OPTIONS_H
+#define CSINK_RUN_COMMAND_OPTIONS_H
+
+#include "include/internal/shared_options.h"
+#include "launcher/base/options.h"
+#include "launcher/base/send_url.h"
+
+#define CSINK_LAUNCH_OPTIONS(X)                                                                                        \
+	X(SEND, 0, "URL", "", 0,                                                                                       \
+	  "send the profile, once it is written, to pyroscope+https://HOST, parca+, otlp+ or put+https://... "         \
+	  "(countersink-send)")                                                                                        \
+	CSINK_SENDING_OPTIONS(X)
+
+#define CSINK_RUN_COMMAND_OPTIONS(X) CSINK_RUN_OPTIONS(X) CSINK_LAUNCH_OPTIONS(X)
+
+enum csink_launch_opt {
+	CSINK_LAST_SHARED_OPT = CSINK_NR_RUN_OPTS - 1,
+	CSINK_LAUNCH_OPTIONS(CSINK_RUN_OPTION_ID) CSINK_NR_LAUNCH_OPTS
+};
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * countersink-send: sends profiles to a server. A program of its own, since libcurl takes more time and memory to load
+ * than the launcher to run; `countersink run --send` starts it once the profile is written. One thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "include/internal/clock.h"
+#include "launcher/base/message.h"
+#include "launcher/send/send_http.h"
+#include "launcher/send/send_options.h"
+
+static CSINK_OPTION_TABLE(send_options, CSINK_SEND_OPTIONS);
+
+static void print_help(void)
+{
+	puts("Usage: countersink-send [OPTION]... --to=URL FILE...\n\nSend profiles to a server that collects them.\n");
+	csink_options_print_help(stdout, send_options, CSINK_NR_SEND_OPTS);
+	puts("\nMore: man countersink-send");
+}
+
+static int send_one(struct csink_send_http *http, const struct csink_send_settings *s, const char *path,
+		    uint64_t deadline_ns, bool is_quiet)
+{
+	CSINK_AUTO(csink_send_request_free) struct csink_send_request r = {0};
+	char why[CSINK_WHY_BYTES];
+	int status;
+
+	if (csink_send_request_make(&r, s, path, why, sizeof(why)))
+		return csink_fail(CSINK_EXIT_FAILED, "%s; it was not sent", why);
+	status = csink_send_http_send(http, &r, deadline_ns, why, sizeof(why));
+	if (status)
+		csink_say("%s was not sent to %s: %s", path, s->to.server, why);
+	else if (!is_quiet)
+		csink_say("%s was sent to %s: %zu bytes", path, s->to.server, r.bytes);
+	return status;
+}
+
+/* The time is for all files, so that whoever waits for the program knows how long. */
+static int send_all(const struct csink_options *o, int nr, char **paths)
+{
+	CSINK_AUTO(csink_send_settings_free) struct csink_send_settings s = {0};
+	struct csink_send_http *http;
+	char why[CSINK_WHY_BYTES];
+	uint64_t deadline_ns;
+	int status = CSINK_EXIT_OK, one;
+
+	if (csink_send_settings_read(&s, o, why, sizeof(why)))
+		return csink_fail(CSINK_EXIT_USAGE, "nothing was sent: %s", why);
+	http = csink_send_http_open(&s);
+	if (!http)
+		return csink_fail(CSINK_EXIT_FAILED, "nothing was sent: libcurl cannot be initialised");
+	deadline_ns = csink_monotonic_ns() + s.timeout_ns;
+	for (int i = 0; i < nr; i++) {
+		one = send_one(http, &s, paths[i], deadline_ns, csink_options_bool(o, CSINK_SEND_OPT_QUIET));
+		status = CSINK_MAX(status, one);
+	}
+	csink_send_http_close(http);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct csink_options o;
+	int at = csink_options_parse_mixed(&o, send_options, CSINK_NR_SEND_OPTS, argc, argv);
+
+	if (at < 0)
+		return csink_fail(CSINK_EXIT_USAGE, "%s (see countersink-send --help)", o.error);
+	if (o.request == CSINK_REQUEST_HELP)
+		print_help();
+	else if (o.request == CSINK_REQUEST_VERSION)
+		printf("countersink-send %s\n", CSINK_VERSION);
+	else if (o.request == CSINK_REQUEST_CONFIG)
+		csink_options_print_config(stdout, &o);
+	else if (!*csink_options_text(&o, CSINK_SEND_OPT_TO) || at == argc)
+		return csink_fail(CSINK_EXIT_USAGE, "%s (see countersink-send --help)",
+				  at == argc ? "no profile given" : "no server given: --to=URL");
+	else
+		return send_all(&o, argc - at, argv + at);
+	if (fflush(stdout)) {
+		csink_say_unwritten("standard output", errno, NULL);
+		return CSINK_EXIT_FAILED;
+	}
+	return CSINK_EXIT_OK;
+}

@@ -1,0 +1,344 @@
+/* See send_http.h. Runs in the one thread of countersink-send. */
+#include "launcher/send/send_http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "launcher/base/message.h"
+#include "launcher/base/pprof_wire.h"
+#include "launcher/send/send_options.h"
+
+#define CONNECT_MS 3000
+#define BACKOFF_NS CSINK_NS_PER_S /* of the first pause at most; doubled each time */
+#define MAX_BACKOFF_NS (300 * CSINK_NS_PER_S)
+#define MAX_ANSWER_BYTES (4U << 20) /* more is no answer */
+#define KEPT_ANSWER_BYTES 4096      /* of it, what is read */
+#define WORDS 300                   /* of it, what is shown at most */
+
+struct csink_send_http {
+	const struct csink_send_settings *s;
+	CURL *curl;
+	char error[CURL_ERROR_SIZE];
+	char answer[KEPT_ANSWER_BYTES + 1];
+	size_t used, total; /* of the answer: kept, received */
+	char phrase[128];   /* of its status line: "Unprocessable Entity" */
+};
+
+/* ---- the answer ---- */
+
+static size_t take_answer(char *bytes, size_t size, size_t nr, void *arg)
+{
+	struct csink_send_http *http = arg;
+	size_t len = size * nr, keep = CSINK_MIN(len, KEPT_ANSWER_BYTES - http->used);
+
+	memcpy(http->answer + http->used, bytes, keep);
+	http->used += keep;
+	http->total += len;
+	return http->total > MAX_ANSWER_BYTES ? 0 : len;
+}
+
+/* "HTTP/1.1 422 Unprocessable Entity": one for each answer, also a proxy's. */
+static size_t take_header(char *bytes, size_t size, size_t nr, void *arg)
+{
+	struct csink_send_http *http = arg;
+	size_t len = size * nr;
+	const char *blank;
+
+	if (len < 5 || memcmp(bytes, "HTTP/", 5))
+		return len;
+	http->used = http->total = 0;
+	blank = memchr(bytes, ' ', len);
+	if (blank && bytes + len - blank > 5)
+		snprintf(http->phrase, sizeof(http->phrase), "%.*s", (int)(bytes + len - blank - 5), blank + 5);
+	http->phrase[strcspn(http->phrase, "\r\n")] = 0;
+	return len;
+}
+
+/* A server may repeat what it was sent: a secret is no part of a message. */
+static void hide_secrets(const struct csink_send_settings *s, char *text)
+{
+	for (uint32_t i = 0; i < s->nr_secrets; i++) {
+		size_t len = strlen(s->secrets[i]);
+
+		for (char *at = text; len && (at = strstr(at, s->secrets[i])); at += len)
+			memset(at, '*', len);
+	}
+}
+
+/* The beginning of what the server says, without line ends; the message escapes what else is in it. */
+static void put_words(struct csink_send_http *http, char *out, size_t size)
+{
+	size_t used = 0;
+	bool is_blank = true;
+
+	http->answer[http->used] = 0;
+	hide_secrets(http->s, http->answer);
+	for (const char *c = http->answer; *c && used < size - 4; c++) {
+		bool is_space = strchr(" \t\r\n", *c) != NULL;
+
+		if (!is_space || !is_blank)
+			out[used++] = is_space ? ' ' : *c;
+		is_blank = is_space;
+		if (used == size - 4 && c[1])
+			strcpy(out + used, "..."), used += 3;
+	}
+	out[used] = 0;
+	while (used && out[used - 1] == ' ')
+		out[--used] = 0;
+}
+
+/* partial_success {rejected_profiles 1, error_message 2}. Returns how many profiles were rejected. */
+static uint64_t read_partial(const struct csink_field *part, char *words, size_t size)
+{
+	struct csink_field field;
+	uint64_t rejected = 0;
+	int err;
+
+	EACH_FIELD(field, part, err)
+	{
+		if (field.number == 1)
+			rejected = field.value;
+		else if (field.number == 2)
+			snprintf(words, size, "%.*s", (int)CSINK_MIN(field.len, size - 1), (const char *)field.bytes);
+	}
+	return rejected;
+}
+
+/* OTLP: ExportProfilesServiceResponse {partial_success 1}. */
+static bool is_partly_refused(struct csink_send_http *http, char *why, size_t why_bytes)
+{
+	struct csink_field answer = {.bytes = (unsigned char *)http->answer, .len = http->used}, field;
+	uint64_t rejected = 0;
+	char words[WORDS] = "";
+	int err;
+
+	EACH_FIELD(field, &answer, err)
+	{
+		if (field.number == 1)
+			rejected = read_partial(&field, words, sizeof(words));
+	}
+	if (!rejected)
+		return false;
+	hide_secrets(http->s, words);
+	csink_why(0, why, why_bytes, "%llu profiles were rejected: %s", (unsigned long long)rejected, words);
+	return true;
+}
+
+/* ---- tries ---- */
+
+enum outcome { SENT, REFUSED, LATER };
+
+static bool is_for_later(long status)
+{
+	return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+/* Whether the server cannot have got the request. Else a second one may be counted twice, where it has no id. */
+static bool is_undelivered(struct csink_send_http *http, CURLcode code)
+{
+	curl_off_t connected = 0;
+
+	switch (code) {
+	case CURLE_COULDNT_RESOLVE_PROXY:
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_CONNECT:
+		return true;
+	case CURLE_OPERATION_TIMEDOUT:
+		curl_easy_getinfo(http->curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
+		return !connected;
+	default:
+		return false;
+	}
+}
+
+static bool is_repeatable(const struct csink_send_settings *s)
+{
+	return s->to.kind == CSINK_SEND_OTLP || s->to.kind == CSINK_SEND_PUT;
+}
+
+static enum outcome judge_failure(struct csink_send_http *http, CURLcode code, char *why, size_t why_bytes)
+{
+	const char *reason = *http->error ? http->error : curl_easy_strerror(code);
+
+	hide_secrets(http->s, http->error);
+	if (is_undelivered(http, code)) {
+		csink_why(0, why, why_bytes, "%s", reason);
+		return LATER;
+	}
+	switch (code) {
+	case CURLE_OPERATION_TIMEDOUT:
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_PARTIAL_FILE:
+		csink_why(0, why, why_bytes, "%s%s", reason,
+			  is_repeatable(http->s) ? "" : " (the server may have the profile all the same)");
+		return is_repeatable(http->s) ? LATER : REFUSED;
+	default:
+		csink_why(0, why, why_bytes, "%s", reason);
+		return REFUSED;
+	}
+}
+
+static enum outcome judge(struct csink_send_http *http, CURLcode code, char *why, size_t why_bytes)
+{
+	char words[WORDS];
+	long status = 0;
+
+	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
+	/* With the status of an answer all is known, also where its rest is cut off. */
+	if (status < 200 || (code && status < 300 && code != CURLE_PARTIAL_FILE && code != CURLE_RECV_ERROR))
+		return judge_failure(http, code, why, why_bytes);
+	if (status < 300) {
+		if (http->s->to.kind == CSINK_SEND_OTLP && is_partly_refused(http, why, why_bytes))
+			return REFUSED;
+		csink_why(0, why, why_bytes, "%ld", status);
+		return SENT;
+	}
+	put_words(http, words, sizeof(words));
+	csink_why(0, why, why_bytes, "%ld %s%s%s%s", status, http->phrase, *words ? ": " : "", words,
+		  status < 400 ? " (redirections are not followed)" : "");
+	return is_for_later(status) ? LATER : REFUSED;
+}
+
+/* ---- one request ---- */
+
+#define SET(http, option, value) curl_easy_setopt((http)->curl, option, value)
+
+static struct curl_slist *headers_of(const struct csink_send_http *http, const struct csink_send_request *r)
+{
+	struct curl_slist *list = NULL, *next;
+	char type[80];
+
+	snprintf(type, sizeof(type), "Content-Type: %s", r->content_type);
+	/* curl would wait for a confirmation before it sends a body. */
+	list = curl_slist_append(NULL, "Expect:");
+	next = list ? curl_slist_append(list, type) : NULL;
+	if (next && r->is_gzipped)
+		next = curl_slist_append(list, "Content-Encoding: gzip");
+	for (uint32_t i = 0; next && i < http->s->nr_headers; i++)
+		next = curl_slist_append(list, http->s->headers[i]);
+	if (next)
+		return list;
+	curl_slist_free_all(list);
+	return NULL;
+}
+
+static CURLcode perform(struct csink_send_http *http, const struct csink_send_request *r, uint64_t left_ns)
+{
+	struct curl_slist *headers = headers_of(http, r);
+	CURLcode code;
+
+	if (!headers)
+		return CURLE_OUT_OF_MEMORY;
+	*http->error = *http->phrase = 0;
+	http->used = http->total = 0;
+	SET(http, CURLOPT_URL, r->url);
+	SET(http, CURLOPT_CUSTOMREQUEST, r->method);
+	SET(http, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->bytes);
+	SET(http, CURLOPT_POSTFIELDS, r->body);
+	SET(http, CURLOPT_HTTPHEADER, headers);
+	SET(http, CURLOPT_TIMEOUT_MS, (long)CSINK_MAX(left_ns / 1000000, 1ULL));
+	code = curl_easy_perform(http->curl);
+	SET(http, CURLOPT_HTTPHEADER, NULL);
+	curl_slist_free_all(headers);
+	return code;
+}
+
+/* What the server asks for; else a random part of a time that doubles, so that many senders do not come at once. */
+static uint64_t pause_ns(struct csink_send_http *http, uint32_t tries)
+{
+	uint64_t most = tries < 10 ? BACKOFF_NS << (tries - 1) : MAX_BACKOFF_NS, random = 0;
+	curl_off_t asked = 0;
+
+	curl_easy_getinfo(http->curl, CURLINFO_RETRY_AFTER, &asked);
+	if (asked > 0)
+		return (uint64_t)CSINK_MIN(asked, (curl_off_t)86400) * CSINK_NS_PER_S;
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+		random = csink_monotonic_ns();
+	return random % CSINK_MIN(most, (uint64_t)MAX_BACKOFF_NS);
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec left = {.tv_sec = (time_t)(ns / CSINK_NS_PER_S), .tv_nsec = (long)(ns % CSINK_NS_PER_S)};
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
+int csink_send_http_send(struct csink_send_http *http, const struct csink_send_request *r, uint64_t deadline_ns,
+			 char *why, size_t why_bytes)
+{
+	char last[CSINK_WHY_BYTES / 2] = "no time is left";
+	uint64_t now = csink_monotonic_ns(), pause;
+	enum outcome outcome = LATER;
+	uint32_t tries = 0;
+
+	while (now < deadline_ns) {
+		outcome = judge(http, perform(http, r, deadline_ns - now), last, sizeof(last));
+		tries++;
+		now = csink_monotonic_ns();
+		pause = outcome == LATER ? pause_ns(http, tries) : 0;
+		if (outcome != LATER || now >= deadline_ns || pause >= deadline_ns - now)
+			break;
+		sleep_ns(pause);
+		now = csink_monotonic_ns();
+	}
+	if (outcome == LATER)
+		return csink_why(CSINK_SEND_EXIT_UNREACHABLE, why, why_bytes, "%s (%u %s; --send-timeout)", last, tries,
+				 tries == 1 ? "try" : "tries");
+	return csink_why(outcome == SENT ? 0 : CSINK_SEND_EXIT_REFUSED, why, why_bytes, "%s", last);
+}
+
+/* ---- the connection ---- */
+
+struct csink_send_http *csink_send_http_open(const struct csink_send_settings *s)
+{
+	struct csink_send_http *http = calloc(1, sizeof(*http));
+
+	if (!http || curl_global_init(CURL_GLOBAL_DEFAULT) || !(http->curl = curl_easy_init())) {
+		free(http);
+		return NULL;
+	}
+	http->s = s;
+	SET(http, CURLOPT_NOSIGNAL, 1L);
+	SET(http, CURLOPT_PROTOCOLS_STR, "http,https");
+	SET(http, CURLOPT_FOLLOWLOCATION, 0L);
+	SET(http, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+	SET(http, CURLOPT_USERAGENT, "countersink/" CSINK_VERSION);
+	SET(http, CURLOPT_ERRORBUFFER, http->error);
+	SET(http, CURLOPT_WRITEFUNCTION, take_answer);
+	SET(http, CURLOPT_WRITEDATA, http);
+	SET(http, CURLOPT_HEADERFUNCTION, take_header);
+	SET(http, CURLOPT_HEADERDATA, http);
+	if (s->user) {
+		SET(http, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+		SET(http, CURLOPT_USERNAME, s->user);
+		SET(http, CURLOPT_PASSWORD, s->password);
+	}
+	if (s->ca)
+		SET(http, CURLOPT_CAINFO, s->ca);
+	if (s->client_certificate)
+		SET(http, CURLOPT_SSLCERT, s->client_certificate);
+	if (s->client_key)
+		SET(http, CURLOPT_SSLKEY, s->client_key);
+	return http;
+}
+
+void csink_send_http_close(struct csink_send_http *http)
+{
+	if (!http)
+		return;
+	curl_easy_cleanup(http->curl);
+	curl_global_cleanup();
+	free(http);
+}

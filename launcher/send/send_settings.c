@@ -1,0 +1,310 @@
+/* See send_settings.h. Runs in the one thread of countersink-send. */
+#include "launcher/send/send_settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "include/internal/clock.h"
+#include "include/internal/grow.h"
+#include "launcher/base/json_read.h"
+#include "launcher/base/message.h"
+#include "launcher/send/send_options.h"
+
+#define MAX_HEADERS_BYTES 65536 /* of a file */
+
+/* A variable that is not empty, or NULL. */
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* ---- headers ---- */
+
+static bool is_token(const char *name, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && (isalnum((unsigned char)name[i]) || (name[i] && strchr("!#$%&'*+-.^_`|~", name[i]))))
+		i++;
+	return len && i == len;
+}
+
+static int add_secret(struct csink_send_settings *s, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (copy && CSINK_APPEND(s->secrets, s->nr_secrets, s->cap_secrets, copy))
+		return 0;
+	free(copy);
+	return -ENOMEM;
+}
+
+/* A value could end its line and begin another header. The value of an Authorization is secret without its scheme. */
+static int add_header(struct csink_send_settings *s, const char *name, size_t name_len, const char *value, size_t len)
+{
+	CSINK_AUTO_FREE char *secret = strndup(value, len);
+	const char *blank = secret ? strrchr(secret, ' ') : NULL;
+	char *line = NULL;
+
+	if (!is_token(name, name_len))
+		return -EINVAL;
+	for (size_t i = 0; i < len; i++) {
+		if (iscntrl((unsigned char)value[i]) && value[i] != '\t')
+			return -EINVAL;
+	}
+	if (!secret || asprintf(&line, "%.*s%s%.*s", (int)name_len, name, len ? ": " : ";", (int)len, value) < 0)
+		return -ENOMEM;
+	if (!CSINK_APPEND(s->headers, s->nr_headers, s->cap_headers, line)) {
+		free(line);
+		return -ENOMEM;
+	}
+	return add_secret(s, blank ? blank + 1 : secret);
+}
+
+static size_t trim(const char **text, size_t len)
+{
+	while (len && isblank((unsigned char)**text))
+		++*text, len--;
+	while (len && (isspace((unsigned char)(*text)[len - 1])))
+		len--;
+	return len;
+}
+
+/* A file of lines NAME: VALUE; empty lines and those that begin with '#' are none. */
+static int read_headers(struct csink_send_settings *s, const char *path, char *why, size_t why_bytes)
+{
+	CSINK_AUTO_FREE char *line = NULL;
+	CSINK_AUTO_FCLOSE FILE *f = fopen(path, "re");
+	size_t size = 0, nr = 0, total = 0;
+	ssize_t len;
+	int err = 0;
+
+	if (!f)
+		return csink_why(-errno, why, why_bytes, "%s: %s", path, strerror(errno));
+	while (!err && (len = getline(&line, &size, f)) > 0) {
+		const char *colon = memchr(line, ':', len), *value = colon ? colon + 1 : NULL;
+		size_t value_len;
+
+		nr++;
+		total += (size_t)len;
+		if (*line == '#' || !line[strspn(line, " \t\r\n")])
+			continue;
+		if (!colon || total > MAX_HEADERS_BYTES)
+			return csink_why(-EINVAL, why, why_bytes, "%s, line %zu: no header (NAME: VALUE)", path, nr);
+		value_len = trim(&value, (size_t)(line + len - value));
+		err = add_header(s, line, (size_t)(colon - line), value, value_len);
+	}
+	return err ? csink_why(err, why, why_bytes, "%s, line %zu: no header (NAME: VALUE)", path, nr) : 0;
+}
+
+static int hex(char c)
+{
+	return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 : -1;
+}
+
+/* Undo %NN, in place. Returns the new length. */
+static size_t undo_percent(char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at; at++) {
+		if (*at == '%' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
+			*to++ = (char)(hex(at[1]) << 4 | hex(at[2]));
+			at += 2;
+		} else {
+			*to++ = *at;
+		}
+	}
+	*to = 0;
+	return (size_t)(to - text);
+}
+
+/* OTEL_EXPORTER_OTLP_HEADERS: "NAME=VALUE,...", and %NN for a byte. */
+static int add_listed(struct csink_send_settings *s, const char *name, const char *list, char *why, size_t why_bytes)
+{
+	CSINK_AUTO_FREE char *copy = strdup(list);
+	char *rest = copy, *pair, *equals;
+	int err = copy ? 0 : -ENOMEM;
+
+	while (!err && rest && (pair = strsep(&rest, ","))) {
+		const char *key = pair, *value;
+		size_t key_len, len;
+
+		if (!pair[strspn(pair, " \t")])
+			continue;
+		equals = strchr(pair, '=');
+		if (!equals) {
+			err = -EINVAL;
+			break;
+		}
+		key_len = trim(&key, (size_t)(equals - pair));
+		len = undo_percent(equals + 1);
+		value = equals + 1;
+		len = trim(&value, len);
+		err = add_header(s, key, key_len, value, len);
+	}
+	return err ? csink_why(err, why, why_bytes, "%s: no list of headers (NAME=VALUE,...)", name) : 0;
+}
+
+/* PYROSCOPE_HTTP_HEADERS: an object of JSON, as their clients read it; or a list. */
+static int add_json(struct csink_send_settings *s, const char *name, const char *text, char *why, size_t why_bytes)
+{
+	struct csink_json_value *json;
+	const struct csink_json_value *member;
+	int err = 0;
+
+	if (*text != '{')
+		return add_listed(s, name, text, why, why_bytes);
+	json = csink_json_read(text, strlen(text));
+	if (!json)
+		err = -EINVAL;
+	for (member = csink_json_first(json); member && !err; member = member->next)
+		err = member->text ? add_header(s, member->key, strlen(member->key), member->text, strlen(member->text))
+				   : -EINVAL;
+	csink_json_free(json);
+	return err ? csink_why(err, why, why_bytes, "%s: no object of headers ({\"NAME\": \"VALUE\"})", name) : 0;
+}
+
+/* ---- the kinds ---- */
+
+static int take_address(struct csink_send_settings *s, const char *url, const char *name, char *why, size_t why_bytes)
+{
+	char reason[CSINK_WHY_BYTES];
+
+	if (csink_send_url_set(&s->to, url, reason, sizeof(reason)))
+		return csink_why(-EINVAL, why, why_bytes, "%s: %.1500s", name, reason);
+	return 0;
+}
+
+static int read_pyroscope(struct csink_send_settings *s, char *why, size_t why_bytes)
+{
+	const char *address = variable("PYROSCOPE_SERVER_ADDRESS"), *tenant = variable("PYROSCOPE_TENANT_ID");
+	const char *headers = variable("PYROSCOPE_HTTP_HEADERS");
+	int err = 0;
+
+	if (!*s->to.url && !address)
+		return csink_why(-EINVAL, why, why_bytes, "no address: give one, or PYROSCOPE_SERVER_ADDRESS");
+	if (!*s->to.url)
+		err = take_address(s, address, "PYROSCOPE_SERVER_ADDRESS", why, why_bytes);
+	s->wire.service = *s->wire.service ? s->wire.service : variable("PYROSCOPE_APPLICATION_NAME");
+	s->labels = variable("PYROSCOPE_LABELS") ?: "";
+	s->user = variable("PYROSCOPE_BASIC_AUTH_USER");
+	s->password = s->user ? variable("PYROSCOPE_BASIC_AUTH_PASSWORD") ?: "" : NULL;
+	if (!err && s->password && *s->password)
+		err = add_secret(s, s->password);
+	if (!err && tenant && add_header(s, "X-Scope-OrgID", strlen("X-Scope-OrgID"), tenant, strlen(tenant)))
+		err = csink_why(-EINVAL, why, why_bytes, "PYROSCOPE_TENANT_ID: it cannot be a header's value");
+	if (!err && headers)
+		err = add_json(s, "PYROSCOPE_HTTP_HEADERS", headers, why, why_bytes);
+	return err;
+}
+
+/* The variable for profiles, or else the one for all that is sent. */
+static const char *otlp_variable(const char *name, char *full, size_t size)
+{
+	const char *value;
+
+	snprintf(full, size, "OTEL_EXPORTER_OTLP_PROFILES_%s", name);
+	value = variable(full);
+	if (value)
+		return value;
+	snprintf(full, size, "OTEL_EXPORTER_OTLP_%s", name);
+	return variable(full);
+}
+
+static int read_otlp(struct csink_send_settings *s, const struct csink_options *o, char *why, size_t why_bytes)
+{
+	char name[64];
+	const char *address = *s->to.url ? NULL : otlp_variable("ENDPOINT", name, sizeof(name)), *text;
+	uint64_t timeout_ms;
+	int err = 0;
+
+	if (!*s->to.url && !address)
+		return csink_why(-EINVAL, why, why_bytes,
+				 "no address: give one, or OTEL_EXPORTER_OTLP_ENDPOINT or "
+				 "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
+	if (address)
+		err = take_address(s, address, name, why, why_bytes);
+	/* The endpoint of profiles alone is taken as it is. */
+	if (!err && address && strstr(name, "PROFILES"))
+		s->url = strdup(address);
+	s->wire.service = *s->wire.service ? s->wire.service : variable("OTEL_SERVICE_NAME");
+	s->wire.resource = variable("OTEL_RESOURCE_ATTRIBUTES");
+	text = otlp_variable("COMPRESSION", name, sizeof(name));
+	s->is_gzipped = text && !strcmp(text, "gzip");
+	s->client_certificate = otlp_variable("CLIENT_CERTIFICATE", name, sizeof(name));
+	s->client_key = otlp_variable("CLIENT_KEY", name, sizeof(name));
+	if (!s->ca)
+		s->ca = otlp_variable("CERTIFICATE", name, sizeof(name));
+	text = otlp_variable("TIMEOUT", name, sizeof(name));
+	if (text && o->values[CSINK_SEND_OPT_SEND_TIMEOUT].source == CSINK_FROM_DEFAULT) {
+		if (csink_number_parse(text, &timeout_ms) || timeout_ms > 86400000)
+			err = err ?: csink_why(-EINVAL, why, why_bytes, "%s: no number of milliseconds", name);
+		else
+			s->timeout_ns = timeout_ms * 1000000;
+	}
+	text = otlp_variable("HEADERS", name, sizeof(name));
+	return err ?: text ? add_listed(s, name, text, why, why_bytes) : 0;
+}
+
+/* The kind's path behind the address, unless the address has it already. */
+static char *with_path(const char *url, const char *path)
+{
+	size_t len = strcspn(url, "?#"), tail = strlen(path);
+	char *out = NULL;
+
+	while (len && url[len - 1] == '/')
+		len--;
+	if (len >= tail && !strncmp(url + len - tail, path, tail))
+		path = "";
+	return asprintf(&out, "%.*s%s", (int)len, url, path) < 0 ? NULL : out;
+}
+
+static const char *const paths[CSINK_NR_SEND_KINDS] = {
+	[CSINK_SEND_PYROSCOPE] = "/ingest",
+	[CSINK_SEND_PARCA] = "/api/profiles/writeraw",
+	[CSINK_SEND_OTLP] = "/v1development/profiles",
+};
+
+int csink_send_settings_read(struct csink_send_settings *s, const struct csink_options *o, char *why, size_t why_bytes)
+{
+	const char *headers = csink_options_text(o, CSINK_SEND_OPT_SEND_HEADERS);
+	const char *ca = csink_options_text(o, CSINK_SEND_OPT_SEND_CA);
+	int err = csink_send_url_read(csink_options_text(o, CSINK_SEND_OPT_TO), &s->to, why, why_bytes);
+
+	s->timeout_ns = csink_options_seconds(o, CSINK_SEND_OPT_SEND_TIMEOUT);
+	s->ca = *ca ? ca : NULL;
+	s->labels = "";
+	s->wire.labels = csink_options_text(o, CSINK_SEND_OPT_LABELS);
+	s->wire.service = csink_options_text(o, CSINK_SEND_OPT_SERVICE);
+	if (!strcmp(csink_options_text(o, CSINK_SEND_OPT_OTLP), "1.9"))
+		s->wire.otlp = CSINK_WIRE_OTLP_1_9;
+	if (!err && s->to.kind == CSINK_SEND_PYROSCOPE)
+		err = read_pyroscope(s, why, why_bytes);
+	else if (!err && s->to.kind == CSINK_SEND_OTLP)
+		err = read_otlp(s, o, why, why_bytes);
+	if (!err && *headers)
+		err = read_headers(s, headers, why, why_bytes);
+	if (err || s->url)
+		return err;
+	s->url = paths[s->to.kind] ? with_path(s->to.url, paths[s->to.kind]) : strdup(s->to.url);
+	return s->url ? 0 : csink_why(-ENOMEM, why, why_bytes, "no memory");
+}
+
+void csink_send_settings_free(struct csink_send_settings *s)
+{
+	free(s->url);
+	for (uint32_t i = 0; i < s->nr_headers; i++)
+		free(s->headers[i]);
+	for (uint32_t i = 0; i < s->nr_secrets; i++)
+		free(s->secrets[i]);
+	free(s->headers);
+	free(s->secrets);
+}

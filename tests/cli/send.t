@@ -1,0 +1,205 @@
+#!/bin/sh
+# countersink-send and `run --send`: requests as each kind of server takes them, failures of a server on loopback that fails on
+# purpose (tests/send/server.py), secrets. The profiles that arrive are judged by the rules of wire.t.
+. "$(dirname "$0")/lib.sh"
+
+SEND=$BUILD/bin/countersink-send
+[ -x "$SEND" ] || skip_all "countersink-send is not built: the headers of libcurl are not here"
+RULES=$SRC/tests/send/pprof_rules.py
+OTLP=$SRC/tests/send/otlp_rules.py
+for variable in $(env | sed -n 's/^\(PYROSCOPE_[A-Z_]*\|OTEL_[A-Z_]*\|[a-zA-Z_]*_proxy\|[A-Z]*_PROXY\)=.*/\1/p'); do
+	unset "$variable"
+done
+
+"$COUNTERSINK" -q -o burn.pb.gz -- "$TARGETS/burn" 60 >/dev/null 2>&1
+accepted=$(printf '%s: accepted\n' PYROSCOPE PARCA)
+
+# serve "ANSWER..." ARGUMENT...: countersink-send against a server with these answers; status, stdout and err, and got/.
+serve() {
+	answers=$1
+	shift
+	# shellcheck disable=SC2086 # a word each
+	"$SRC/tests/send/server.py" $answers -- "$SEND" "$@" >stdout 2>err
+	status=$?
+}
+
+requests() {
+	find got -name '*.line' | wc -l
+}
+
+# ---- the command line ----
+refused() { # NAME PATTERN ARGUMENT...
+	name=$1 pattern=$2
+	shift 2
+	"$SEND" "$@" >stdout 2>err
+	is "$? $(wc -l <err) $(cat stdout)" '2 1 ' "$name is refused in one line"
+	like "$(cat err)" "$pattern" "$name: the reason is reported"
+}
+refused 'no server' 'no server given' burn.pb.gz
+refused 'no profile' 'no profile given' --to=put+http://x
+refused 'another kind' 'KIND is pyroscope, parca, otlp or put' --to=ftp+http://x burn.pb.gz
+refused 'a URL without a kind' 'KIND is pyroscope, parca, otlp or put' --to=http://x burn.pb.gz
+refused 'another scheme' 'no http:// or https://' --to=put+file:///etc/passwd burn.pb.gz
+refused 'no host' 'no http:// or https:// with a host' --to=put+http:///x burn.pb.gz
+refused 'a blank' 'has a blank' --to='put+http://x/a b' burn.pb.gz
+refused 'a password in the URL' 'has a user or password' --to=put+http://user:hunter2@x/ burn.pb.gz
+unlike "$(cat err)" hunter2 'a password in the URL is not repeated'
+refused 'pyroscope without an address' 'PYROSCOPE_SERVER_ADDRESS' --to=pyroscope burn.pb.gz
+refused 'otlp without an address' 'OTEL_EXPORTER_OTLP_ENDPOINT' --to=otlp burn.pb.gz
+refused 'parca without an address' 'no address behind the kind' --to=parca burn.pb.gz
+echo 'no header' >bad.headers
+refused 'a file without headers' 'bad.headers, line 1: no header' --to=put+http://x --send-headers=bad.headers burn.pb.gz
+printf 'X-A: b\001c\n' >bad.headers
+refused 'a control character in a header' 'bad.headers, line 1: no header' --to=put+http://x --send-headers=bad.headers burn.pb.gz
+refused 'a missing file of headers' 'none: No such file' --to=put+http://x --send-headers=none burn.pb.gz
+"$SEND" --help >help
+like "$(cat help)" '1.10 to' 'the help has the version of OTLP'
+is "$(awk 'length > 80' help)" '' 'the help fits 80 columns'
+
+# ---- the kinds ----
+serve 200 --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+is "$status $(cat stdout)" '0 ' 'Pyroscope: a profile is sent'
+like "$(cat err)" '^countersink: burn.pb.gz was sent to Pyroscope at http://127.0.0.1:[0-9]+: [0-9]+ bytes$' 'Pyroscope: that is reported'
+like "$(cat got/1.line)" '^POST /ingest\?name=burn%7B%7D&from=[0-9]{10}&until=[0-9]{10}&format=pprof&spyName=countersink HTTP/1.1$' \
+	'Pyroscope: name, times and format are in the address'
+is "$(python3 "$RULES" got/1.body)" "$accepted" 'Pyroscope: the profile is in its wire form'
+unlike "$(cat got/1.headers)" '^Expect' 'no confirmation is waited for'
+PYROSCOPE_APPLICATION_NAME='my app' PYROSCOPE_LABELS=zone=a,x=1 PYROSCOPE_TENANT_ID=me PYROSCOPE_SERVER_ADDRESS=http://@ADDRESS@/base/ \
+	PYROSCOPE_HTTP_HEADERS='{"X-One": "1"}' serve 200 --to=pyroscope -q burn.pb.gz
+is "$status $(cat err)" '0 ' 'Pyroscope: the variables are enough; -q prints nothing'
+like "$(cat got/1.line)" '^POST /base/ingest\?name=my%20app%7Bzone%3Da%2Cx%3D1%7D&' 'Pyroscope: the variables have path, name and labels'
+is "$(grep -E '^X-' got/1.headers | sort | xargs)" 'X-One: 1 X-Scope-OrgID: me' 'Pyroscope: the variables have tenant and headers'
+PYROSCOPE_APPLICATION_NAME=other OTEL_EXPORTER_OTLP_HEADERS=X-Otel=1 serve 200 --to=put+http://@ADDRESS@/x burn.pb.gz
+unlike "$(cat got/1.line got/1.headers)" 'other|X-Otel' 'variables of another kind of server count for nothing'
+
+serve 200 --to=parca+http://@ADDRESS@ burn.pb.gz
+is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /api/profiles/writeraw' 'Parca: a profile is sent'
+python3 - <<'END' >series
+import base64, json
+series, = json.load(open('got/1.body'))['series']
+print({label['name']: label['value'] for label in series['labels']['labels']})
+open('raw.pb.gz', 'wb').write(base64.b64decode(series['samples'][0]['rawProfile'], validate=True))
+END
+is "$(cat series)" "{'__name__': 'process_cpu', 'service_name': 'burn'}" 'Parca: the series has a name and the service'
+is "$(python3 "$RULES" raw.pb.gz)" "$accepted" 'Parca: the profile is in its wire form'
+
+serve 200 --to=otlp+http://@ADDRESS@ burn.pb.gz
+is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /v1development/profiles' 'OTLP: a profile is sent'
+like "$(cat got/1.headers)" '^Content-Type: application/x-protobuf$' 'OTLP: the type of the body is given'
+is "$(python3 "$OTLP" got/1.body)" accepted 'OTLP: the strict reader accepts the request'
+OTEL_EXPORTER_OTLP_ENDPOINT=http://@ADDRESS@/col OTEL_EXPORTER_OTLP_HEADERS='x-a=1%202,x-b=c' OTEL_EXPORTER_OTLP_COMPRESSION=gzip \
+	OTEL_SERVICE_NAME=shop OTEL_RESOURCE_ATTRIBUTES='service.name=no,zone=a%2Cb' serve 200 --to=otlp burn.pb.gz
+is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /col/v1development/profiles' 'OTLP: the path stands behind the general endpoint'
+is "$(grep -E '^(x-|Content-Enc)' got/1.headers | sort | xargs)" 'Content-Encoding: gzip x-a: 1 2 x-b: c' 'OTLP: the variables have headers'
+gzip -dc <got/1.body >body
+is "$(python3 "$OTLP" body) $(python3 "$OTLP" --show body | grep -E '^(service.name|zone)' | xargs)" 'accepted zone a,b service.name shop' \
+	'OTLP: the variables have service and resource'
+OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://@ADDRESS@/own OTEL_EXPORTER_OTLP_ENDPOINT=http://x serve 200 --to=otlp --otlp=1.9 burn.pb.gz
+is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /own' 'OTLP: the endpoint of profiles is taken as it is'
+is "$(python3 "$OTLP" --1.9 got/1.body)" accepted 'OTLP: --otlp=1.9 sends by the older numbers'
+# ExportProfilesServiceResponse: {partial_success: {rejected_profiles: 1, error_message: "why"}}
+serve 200:bytes=0a0708011203776879 --to=otlp+http://@ADDRESS@ burn.pb.gz
+like "$status $(cat err)" '^3 .*1 profiles were rejected: why$' 'OTLP: a partial success is a refusal with its reason'
+
+serve 200 --to=put+http://@ADDRESS@/dir/%h/%t-%n burn.pb.gz
+like "$(cat got/1.line)" "^PUT /dir/$(uname -n)/[0-9]{8}T[0-9]{6}Z-burn.pb.gz HTTP" 'put: host, time and name are in the address'
+ok 'put: the file is sent as it is' cmp got/1.body burn.pb.gz
+serve 200 --to=put+http://@ADDRESS@/dir/ burn.pb.gz
+like "$(cat got/1.line)" '^PUT /dir/burn.pb.gz HTTP' 'put: an address that ends in / gets the name'
+
+# ---- failures ----
+serve '503:retry=1:say=busy 429 200' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+is "$status $(requests)" '0 3' '503 with Retry-After and 429 are tried again'
+serve '503:date=1 200' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+is "$status $(requests)" '0 2' 'a Retry-After may be a date'
+serve '503:retry=3600:say=busy' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+like "$status $(requests) $(cat err)" '^4 1 .*503 Service Unavailable: busy \(1 try; --send-timeout\)$' 'a Retry-After beyond the time ends the tries'
+serve '422:say=profile+is+too+old' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+like "$status $(requests) $(cat err)" '^3 1 countersink: burn.pb.gz was not sent to .*: 422 Unprocessable Entity: profile\+is\+too\+old$' \
+	"a refusal is not tried again, and has the server's words"
+serve '302:to=http%3A//127.0.0.1/' --to=put+http://@ADDRESS@/x burn.pb.gz
+like "$status $(requests) $(cat err)" '^3 1 .*302 .*redirections are not followed' 'a redirection is not followed'
+serve silent --to=put+http://@ADDRESS@/x --send-timeout=0.3 burn.pb.gz
+like "$status $(cat err)" '^4 .*timed out.*\(1 try;' 'a server that never answers ends with the time'
+serve 'gone 200' --to=put+http://@ADDRESS@/x burn.pb.gz
+is "$status $(requests)" '0 2' 'put: a connection without an answer is tried again'
+serve 'half 200' --to=otlp+http://@ADDRESS@ burn.pb.gz
+is "$status $(requests)" '0 2' 'OTLP: a connection that ends in the body is tried again'
+serve 'gone 200' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+like "$status $(requests) $(cat err)" '^3 1 .*may have the profile all the same' 'Pyroscope, which adds up what comes twice: it is not'
+serve 200:cut --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+is "$status $(requests)" '0 1' 'an answer that is cut off behind its status is an answer'
+serve 503:cut --to=put+http://@ADDRESS@/x --send-timeout=0.3 burn.pb.gz
+like "$status $(cat err)" '^4 .*503 Service Unavailable: x' 'a refusal that is cut off is one'
+serve --closed --to=put+http://@ADDRESS@/x --send-timeout=0.3 burn.pb.gz
+like "$status $(cat err)" '^4 countersink: burn.pb.gz was not sent to the server at http://127.0.0.1:[0-9]+: .*(tr(y|ies); --send-timeout)' \
+	'a server that is not there is tried until the time is over'
+serve 200 --to=put+http://@ADDRESS@/ none.pb.gz burn.pb.gz
+like "$status $(requests) $(cat err)" '^1 1 countersink: none.pb.gz: No such file.*it was not sent' 'a file that cannot be read stops no other'
+head -c 40 burn.pb.gz >cut.pb.gz
+serve 200 --to=put+http://@ADDRESS@/ cut.pb.gz
+like "$status $(requests) $(cat err)" '^1 0 .*cut.pb.gz: .*it was not sent' 'a file that is no profile is not sent'
+serve "422:say=$(printf 'a\033[31mb')" --to=put+http://@ADDRESS@/ burn.pb.gz
+like "$(cat err)" 'a\\x1b\[31mb' "a server's words are escaped for the terminal"
+
+# ---- TLS, a proxy ----
+make_tls() { # an authority of its own, and a certificate for 127.0.0.1
+	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=own-ca -keyout ca.key -out ca.pem &&
+		openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr &&
+		echo subjectAltName=IP:127.0.0.1 >san &&
+		openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out server.pem
+}
+ok 'an authority and a certificate are made' make_tls
+serve '--tls server.pem server.key 200' --to=put+https://@ADDRESS@/x --send-ca=ca.pem burn.pb.gz
+is "$status $(requests)" '0 1' 'https with an authority of its own'
+serve '--tls server.pem server.key 200' --to=put+https://@ADDRESS@/x burn.pb.gz
+like "$status $(requests) $(cat err)" '^3 0 .*certificate' 'an authority that is not known is refused'
+OTEL_EXPORTER_OTLP_CERTIFICATE=ca.pem serve '--tls server.pem server.key 200' --to=otlp+https://@ADDRESS@ burn.pb.gz
+is "$status $(requests)" '0 1' 'OTLP: the authority may be in its variable'
+http_proxy=http://@ADDRESS@ serve 200 --to=put+http://server.invalid/x burn.pb.gz
+is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 PUT http://server.invalid/x' 'a proxy is used as its variable says'
+
+# ---- secrets ----
+echo 'hunter2 topsecret' >secrets
+serve 200 --to=put+http://@ADDRESS@/hunter2 burn.pb.gz
+like "$(cat got/1.leaks)" 'countersink-send.*hunter2' 'a secret in a command line would be found'
+echo 'Authorization: Bearer topsecret' >headers
+PYROSCOPE_BASIC_AUTH_USER=me PYROSCOPE_BASIC_AUTH_PASSWORD=hunter2 serve 401:say=not+hunter2 --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+like "$(cat got/1.headers)" "^Authorization: Basic $(printf me:hunter2 | base64)\$" 'user and password come from variables'
+like "$status $(cat err)" '^3 .*401 Unauthorized: not\+\*\*\*\*\*\*\*$' 'a password that the server repeats is hidden'
+serve 401:echo --to=parca+http://@ADDRESS@ --send-headers=headers burn.pb.gz
+like "$(cat got/1.headers)" '^Authorization: Bearer topsecret$' 'headers come from a file'
+like "$status $(cat err)" '^3 .*Bearer \*\*\*\*\*\*\*\*\*' 'a token that the server repeats is hidden'
+unlike "$(cat err)" topsecret 'no message has the token'
+is "$(cat got/*.leaks)" '' 'no command line has a secret'
+
+# ---- run --send ----
+serve_run() { # "ANSWER..." ARGUMENT...: countersink, likewise
+	answers=$1
+	shift
+	rm -f run.pb.gz
+	# shellcheck disable=SC2086 # a word each
+	"$SRC/tests/send/server.py" $answers -- "$COUNTERSINK" run -o run.pb.gz "$@" >stdout 2>err
+	status=$?
+}
+serve_run 200 -q --send=pyroscope+http://@ADDRESS@ -- sh -c 'echo out; exit 7'
+is "$status $(cat stdout) $(cat err)" '7 out ' 'run --send: the command is as without it, and -q prints nothing'
+is "$(python3 "$RULES" got/1.body)" "$accepted" 'run --send: the profile arrives'
+ok 'run --send: the profile is in its file, too' "$COUNTERSINK" report run.pb.gz
+serve_run 422:say=no --no-report --send=pyroscope+http://@ADDRESS@ -- sh -c 'exit 7'
+like "$status $(tail -n 1 err)" '^7 countersink: run.pb.gz was not sent to Pyroscope at .*: 422 Unprocessable Entity: no$' \
+	"run --send: a refusal is reported, and the status is the command's"
+ok 'run --send: after a refusal the profile is in its file' "$COUNTERSINK" report run.pb.gz
+serve_run --closed -q --send=put+http://@ADDRESS@/x --send-timeout=0.2 -- true
+like "$status $(cat err)" '^0 countersink: run.pb.gz was not sent' "run --send: a server that is not there changes no status"
+COUNTERSINK_SEND=put+http://@ADDRESS@/x COUNTERSINK_SEND_HEADERS=headers serve_run 200 -q -- true
+is "$status $(grep -c topsecret got/1.headers)" '0 1' 'run: the variables COUNTERSINK_SEND and COUNTERSINK_SEND_HEADERS'
+is "$(cat got/1.leaks)" '' 'run: no command line has the secret'
+"$COUNTERSINK" run --send=ftp://x -- touch started 2>err
+like "$? $(cat err)" '^125 countersink: option --send: .*KIND is pyroscope' 'run: an address that is none is refused'
+ok 'run: then the command is not started' test ! -e started
+mkdir -p alone/bin && cp "$COUNTERSINK" alone/bin/ && ln -s "$BUILD/lib" alone/lib
+alone/bin/countersink run -q -o run.pb.gz --send=put+http://127.0.0.1/ -- sh -c 'exit 7' 2>err
+like "$? $(cat err)" '^7 countersink: run.pb.gz was not sent: /.*/countersink-send: No such file' 'run: where countersink-send is absent, that is reported'
+is "$(ldd "$COUNTERSINK" | grep -c curl)" 0 'the launcher does not link libcurl'
+done_testing
