@@ -7,7 +7,8 @@ if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
 	done_testing
 	exit
 fi
-mkdir -m 711 small next
+mkdir -m 711 small next alone
+cp "$LIB" alone/ # without a countersink beside it, which would make profiles of the killed ones
 # shellcheck disable=SC2016
 unshare -m sh -c '
 	mount -t tmpfs -o size=256k,mode=711 none small || exit 1
@@ -15,7 +16,7 @@ unshare -m sh -c '
 	export XDG_RUNTIME_DIR="$PWD/small"
 	i=0
 	while [ $((i += 1)) -le 40 ]; do
-		LD_PRELOAD=$0 COUNTERSINK_OUTPUT="$PWD/p.pb.gz" sh -c "kill -9 \$\$"
+		LD_PRELOAD=$PWD/alone/libcountersink.so COUNTERSINK_OUTPUT="$PWD/p.pb.gz" sh -c "kill -9 \$\$"
 	done 2>killed
 	ls small | wc -l >nr_small
 	for i in small next; do ls -d $i/countersink-*; done >dirs
