@@ -322,6 +322,12 @@ bench-agct: all tests/frames/agct_agent.c ## of how many samples of Java stacks 
 stress: all $(TARGET_BINS) ## open and close objects, sample at 20 kHz, make 100,000 threads: for minutes
 	@BUILD=$(CURDIR)/$(B) tests/bench/stress
 
+# Programs that are killed, and those that salvage their recordings. STARTS for how many programs.
+STARTS ?= 2000
+.PHONY: stress-salvage
+stress-salvage: all ## kill 2,000 programs and a third of what salvages their recordings: one profile of each (STARTS)
+	@top=$$(mktemp -d) && BUILD=$(CURDIR)/$(B) tests/salvage/stress $$top $(STARTS); status=$$?; rm -rf $$top; exit $$status
+
 # The walkers side by side inside real programs. DIFF_SECONDS to deepen.
 DIFF_SECONDS ?= 20
 WALK_DIFF_HEADERS := $(addprefix tests/diff/,walk_diff.h verdict.h appeal.h judge.h)

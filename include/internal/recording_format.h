@@ -390,7 +390,12 @@ struct csink_rec_v8_lines {
 	uint32_t nr_positions, nr_bytecodes;
 };
 
-/* Something the user must know, once. aux: 0 information, 1 warning. */
+/* Something the user must know, once. aux: enum csink_note_kind. */
+enum csink_note_kind {
+	CSINK_NOTE_INFORMATION,
+	CSINK_NOTE_WARNING,
+	CSINK_NOTE_OUTPUT, /* for no user: without a launcher, where the run's first process has its profile made */
+};
 struct csink_rec_note {
 	struct csink_entry head;
 	char text[]; /* NUL-ended, one line */

@@ -352,13 +352,24 @@ static int open_replacement(struct csink_outfile *file, const struct place *plac
 	return err;
 }
 
+/* A file that appears whole, or, where this process is killed, leaves nothing: one without a name, where the file
+ * system has such. */
+static int open_once(struct csink_outfile *file, const struct place *place)
+{
+	if (place->exists)
+		return -EEXIST;
+	file->fd = openat(file->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	return file->fd >= 0 ? 0 : open_temporary(file, 0666);
+}
+
 int csink_outfile_open(struct csink_outfile *file, const char *path, unsigned int how)
 {
 	bool in_place = how & (CSINK_OUTFILE_IN_PLACE | CSINK_OUTFILE_APPEND);
 	struct place place;
 	int err = find(&place, path, how);
 
-	*file = (struct csink_outfile){.fd = -1, .dir_fd = -1, .keep_old = how & CSINK_OUTFILE_KEEP_OLD};
+	*file = (struct csink_outfile){
+		.fd = -1, .dir_fd = -1, .keep_old = how & CSINK_OUTFILE_KEEP_OLD, .once = how & CSINK_OUTFILE_ONCE};
 	if (!err)
 		err = judge(&place, how);
 	if (!err && !in_place && !place.is_magic && place.given_fd < 0 &&
@@ -366,7 +377,9 @@ int csink_outfile_open(struct csink_outfile *file, const char *path, unsigned in
 		file->dir_fd = place.dir_fd;
 		file->is_sticky = is_sticky(&place.dir);
 		strcpy(file->name, place.name);
-		err = open_replacement(file, &place, how);
+		err = file->once ? open_once(file, &place) : open_replacement(file, &place, how);
+	} else if (!err && file->once) {
+		err = -EEXIST;
 	} else if (!err) {
 		file->fd = place.given_fd >= 0 ? open_given(place.given_fd)
 			   : in_place          ? open_in_place(&place, how)
@@ -399,8 +412,38 @@ static int keep_old(const struct csink_outfile *file)
 	return -errno;
 }
 
+static int link_once(const struct csink_outfile *file)
+{
+	char path[32];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+	err = fsync(file->fd) ? -errno : 0;
+	if (!err && *file->temporary)
+		err = linkat(file->dir_fd, file->temporary, file->dir_fd, file->name, 0) ? -errno : 0;
+	else if (!err)
+		err = linkat(AT_FDCWD, path, file->dir_fd, file->name, AT_SYMLINK_FOLLOW) ? -errno : 0;
+	if (*file->temporary)
+		unlinkat(file->dir_fd, file->temporary, 0);
+	return err;
+}
+
+static int close_once(struct csink_outfile *file, int err)
+{
+	if (!err)
+		err = link_once(file);
+	else if (*file->temporary)
+		unlinkat(file->dir_fd, file->temporary, 0);
+	close(file->fd);
+	close(file->dir_fd);
+	file->fd = file->dir_fd = -1;
+	return err;
+}
+
 int csink_outfile_close(struct csink_outfile *file, int err)
 {
+	if (file->once)
+		return close_once(file, err);
 	if (close(file->fd) && !err)
 		err = -errno;
 	file->fd = -1;

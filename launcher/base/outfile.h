@@ -24,6 +24,7 @@ enum csink_outfile_how {
 	CSINK_OUTFILE_PRIVATE = 1 << 1,
 	CSINK_OUTFILE_IN_PLACE = 1 << 2, /* no temporary file: readers see it grow. It is emptied first. */
 	CSINK_OUTFILE_APPEND = 1 << 3,   /* the same, but what it holds is kept */
+	CSINK_OUTFILE_ONCE = 1 << 4,     /* -EEXIST where there is a file, also one that was made since the opening */
 };
 
 /* Errors beside errno's: csink_outfile_error() has the words. */
@@ -40,8 +41,8 @@ enum csink_outfile_errno {
 struct csink_outfile {
 	int fd;     /* to write to; close it with csink_outfile_close() only */
 	int dir_fd; /* of the target; -1: fd is the target */
-	bool keep_old, is_sticky;
-	char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
+	bool keep_old, is_sticky, once;
+	char name[NAME_MAX + 1], temporary[NAME_MAX + 1]; /* temporary "": the file has no name yet */
 };
 
 /**

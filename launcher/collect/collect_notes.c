@@ -73,7 +73,8 @@ static void take_texts(struct collector *c, const struct csink_recorded *rec)
 	for (uint32_t i = 0; i < rec->nr_notes; i++) {
 		const struct csink_rec_note *note = rec->notes[i];
 
-		csink_collect_tally(c, note->head.aux ? CSINK_FACT_WARNING : CSINK_FACT_NOTE, "%s", note->text);
+		if (note->head.aux != CSINK_NOTE_OUTPUT)
+			csink_collect_tally(c, note->head.aux ? CSINK_FACT_WARNING : CSINK_FACT_NOTE, "%s", note->text);
 	}
 	if (rec->header.children_bytes > CSINK_REC_HEADER_BYTES - sizeof(rec->header))
 		csink_collect_tally(c, CSINK_FACT_NOTE,

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/cleanup.h"
@@ -104,6 +106,41 @@ static bool has_writers(int dir_fd, const char *path)
 	if (nr >= 0)
 		free_entries(entries, nr);
 	return found;
+}
+
+/* Between an exec and the constructor of the next image no process has a recording open. */
+static bool is_in_exec(int dir_fd, const char *name)
+{
+	struct csink_rec_header head;
+	char next[64];
+
+	if (!csink_run_directory_read_head(dir_fd, name, &head) || head.state != CSINK_REC_EXECED)
+		return false;
+	snprintf(next, sizeof(next), "%d.%u" CSINK_REC_SUFFIX, (int)head.pid, head.seq + 1);
+	return faccessat(dir_fd, next, F_OK, 0) && csink_proc_is_running(head.pid, 0);
+}
+
+int csink_reading_take(struct csink_reading *reading, const char *path)
+{
+	struct stat st;
+
+	*reading = (struct csink_reading){.fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	if (reading->fd < 0 || fstat(reading->fd, &st))
+		return -errno;
+	if (st.st_uid != geteuid() || st.st_mode & 077)
+		return -EPERM;
+	if (flock(reading->fd, LOCK_EX | LOCK_NB) || fstat(reading->fd, &st))
+		return -errno;
+	/* Another process has removed it before the lock was ours. */
+	if (!st.st_nlink)
+		return -ENOENT;
+	reading->nr = scandirat(reading->fd, ".", &reading->entries, is_recording, alphasort);
+	if (reading->nr < 0)
+		return -errno;
+	for (int i = 0; i < reading->nr; i++)
+		if (is_in_exec(reading->fd, reading->entries[i]->d_name))
+			return -EBUSY;
+	return has_writers(reading->fd, path) ? -EBUSY : 0;
 }
 
 bool csink_reading_is_live(const struct csink_reading *reading, const char *path)

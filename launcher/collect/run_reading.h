@@ -23,6 +23,13 @@ struct csink_reading {
  */
 int csink_reading_open(struct csink_reading *reading, const char *path);
 
+/**
+ * Begin to read @path, of a run that has ended, as its only reader.
+ * Returns 0, -EBUSY (a process of the run lives), -EWOULDBLOCK (a launcher or another reader has it), -ENOENT (it is
+ * gone), -EPERM (it is not this user's alone) or another -errno; close it in either case. Context: thread.
+ */
+int csink_reading_take(struct csink_reading *reading, const char *path);
+
 /** Are all recordings still there that were there at first? If not, what was read is not all. Context: thread. */
 bool csink_reading_is_whole(const struct csink_reading *reading);
 

@@ -40,6 +40,7 @@ struct csink_command {
 	X(export)                                                                                                      \
 	X(diff)                                                                                                        \
 	X(merge)                                                                                                       \
+	X(salvage)                                                                                                     \
 	X(gate)                                                                                                        \
 	X(history)                                                                                                     \
 	X(events)                                                                                                      \

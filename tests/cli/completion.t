@@ -29,7 +29,7 @@ offered_by_bash() {
 }
 offered_by_fish() {
 	XDG_CONFIG_HOME=$TMP HOME=$TMP fish --no-config -c 'source script.fish; complete -C "$argv"' "countersink $*" 2>&1 |
-		cut -f1 | sed 's|.*/\(sample_\)|\1|' | sort -u | paste -sd' '
+		cut -f1 | sed 's|.*/\(sample_\)|\1|; s|/$||' | sort -u | paste -sd' '
 }
 cat >setup.zsh <<'ZSH'
 PROMPT= PS2=
@@ -107,6 +107,7 @@ for command in $(countersink help | sed -n 's/^  \([a-z]\+\)  .*/\1/p'); do
 		expect "$command sample_o" sample_one.pb.gz
 		expect "$command sample_one.pb.gz sample_t" sample_two.pb.gz
 		;;
+	*DIRECTORY*) expect "$command a_direct" a_directory ;;
 	*PATTERN*) expect "$command page-f" page-faults ;;
 	*' '*'|'*)
 		word=${synopsis#* }

@@ -95,6 +95,8 @@ void csink_completion_of_operands(const struct csink_command *command, struct cs
 		add_events(out);
 	} else if (strstr(synopsis, "FILE") || strstr(synopsis, " A B")) {
 		out->what = CSINK_COMPLETE_PROFILE;
+	} else if (strstr(synopsis, "DIRECTORY")) {
+		out->what = CSINK_COMPLETE_DIRECTORY;
 	} else if (strcspn(second, "|") < strcspn(second, " ")) {
 		add_choices(out, second);
 	}

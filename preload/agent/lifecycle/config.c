@@ -21,44 +21,31 @@ enum { DEFAULT_MIB = 256 };
 
 struct csink_config csink_config;
 
-/* Room for the longest. */
-enum {
-	VARIABLE_BYTES = sizeof(union {
-#define X(id, sh, arg, def, flags, help) char id[sizeof(CSINK_ENV_PREFIX #id)];
-		CSINK_RUN_OPTIONS(X)
+/* An option's variable, and behind its NUL the default. Not in a table, which would hold options of the launcher as
+ * well; not as pointers, which the loader would have to relocate in every program. */
+#define X(id, sh, arg, def, flags, help)                                                                               \
+	static const char option_##id[] __attribute__((unused)) = CSINK_ENV_PREFIX #id "\0" def;
+CSINK_RUN_OPTIONS(X)
 #undef X
-	}),
-	DEFAULT_BYTES = sizeof(union {
-#define X(id, sh, arg, def, flags, help) char id[sizeof(def)];
-		CSINK_RUN_OPTIONS(X)
-#undef X
-	}),
-};
 
-/* Not as pointers, which the loader would have to relocate in every program. */
-static const char variables[][VARIABLE_BYTES] = {
-#define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = CSINK_ENV_PREFIX #id,
-	CSINK_RUN_OPTIONS(X)
-#undef X
-};
-
-static const char defaults[][DEFAULT_BYTES] = {
-#define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = def,
-	CSINK_RUN_OPTIONS(X)
-#undef X
-};
-
-static const char *value_of(enum csink_opt opt)
+static const char *default_of(const char *option)
 {
-	const char *value = getenv(variables[opt]);
-
-	return value && *value ? value : defaults[opt];
+	return option + strlen(option) + 1;
 }
 
-static void complain(enum csink_opt opt, const char *want)
+static const char *value_of(const char *option)
 {
-	snprintf(csink_config.bad, sizeof(csink_config.bad), "%s=%s: %s; using %s", variables[opt], value_of(opt), want,
-		 *defaults[opt] ? defaults[opt] : "none");
+	const char *value = getenv(option);
+
+	return value && *value ? value : default_of(option);
+}
+
+static void complain(const char *option, const char *want)
+{
+	const char *def = default_of(option);
+
+	snprintf(csink_config.bad, sizeof(csink_config.bad), "%s=%s: %s; using %s", option, value_of(option), want,
+		 *def ? def : "none");
 }
 
 /* Digits alone; 0: something else, or too large. Without libc's strtoull, whose pages most programs have not touched.
@@ -73,31 +60,31 @@ static uint64_t digits_of(const char *text)
 	return *text ? 0 : n;
 }
 
-static uint64_t number_of(enum csink_opt opt, uint64_t otherwise)
+static uint64_t number_of(const char *option, uint64_t otherwise)
 {
-	const char *value = value_of(opt);
+	const char *value = value_of(option);
 	uint64_t n = digits_of(value);
 
 	if (n || !*value)
 		return n ? n : otherwise;
-	complain(opt, "not a number above 0");
+	complain(option, "not a number above 0");
 	return otherwise;
 }
 
-static bool flag_of(enum csink_opt opt)
+static bool flag_of(const char *option)
 {
-	const char *value = value_of(opt);
+	const char *value = value_of(option);
 
 	return !strcmp(value, "1") || !strcmp(value, "yes") || !strcmp(value, "true") || !strcmp(value, "on");
 }
 
-static int name_of(enum csink_opt opt, int (*parse)(const char *name))
+static int name_of(const char *option, int (*parse)(const char *name))
 {
-	int n = parse(value_of(opt));
+	int n = parse(value_of(option));
 
 	if (n < 0) {
-		complain(opt, "no such name");
-		n = parse(defaults[opt]);
+		complain(option, "no such name");
+		n = parse(default_of(option));
 	}
 	return n;
 }
@@ -115,25 +102,25 @@ void csink_config_read(void)
 	const char *run_dir = getenv(CSINK_ENV_RUN_DIR), *owner = getenv(CSINK_ENV_RUN_OWNER);
 	const char *parent = getenv(CSINK_ENV_RUN_PARENT);
 
-	config->events = value_of(CSINK_OPT_EVENTS);
-	config->frequency = number_of(CSINK_OPT_FREQUENCY, CSINK_DEFAULT_FREQUENCY);
-	config->period = number_of(CSINK_OPT_PERIOD, 0);
-	config->engine = name_of(CSINK_OPT_ENGINE, csink_engine_parse);
-	config->unwind = name_of(CSINK_OPT_UNWIND, csink_unwind_parse);
-	config->frames = name_of(CSINK_OPT_FRAMES, csink_interp_parse);
-	config->max_depth = (uint32_t)CSINK_MIN(number_of(CSINK_OPT_MAX_DEPTH, CSINK_MAX_DEPTH), CSINK_MAX_DEPTH);
-	config->max_bytes = CSINK_MIN(number_of(CSINK_OPT_MAX_MEMORY, DEFAULT_MIB), CSINK_REC_MAX_BYTES >> 20) << 20;
-	config->off_cpu = flag_of(CSINK_OPT_OFF_CPU);
-	config->timeline = flag_of(CSINK_OPT_TIMELINE);
-	config->follow = value_of(CSINK_OPT_FOLLOW);
+	config->events = value_of(option_EVENTS);
+	config->frequency = number_of(option_FREQUENCY, CSINK_DEFAULT_FREQUENCY);
+	config->period = number_of(option_PERIOD, 0);
+	config->engine = name_of(option_ENGINE, csink_engine_parse);
+	config->unwind = name_of(option_UNWIND, csink_unwind_parse);
+	config->frames = name_of(option_FRAMES, csink_interp_parse);
+	config->max_depth = (uint32_t)CSINK_MIN(number_of(option_MAX_DEPTH, CSINK_MAX_DEPTH), CSINK_MAX_DEPTH);
+	config->max_bytes = CSINK_MIN(number_of(option_MAX_MEMORY, DEFAULT_MIB), CSINK_REC_MAX_BYTES >> 20) << 20;
+	config->off_cpu = flag_of(option_OFF_CPU);
+	config->timeline = flag_of(option_TIMELINE);
+	config->follow = value_of(option_FOLLOW);
 	config->parent = parent ? (pid_t)digits_of(parent) : 0;
-	config->quiet = flag_of(CSINK_OPT_QUIET);
-	config->report = flag_of(CSINK_OPT_REPORT);
-	config->output = getenv(variables[CSINK_OPT_OUTPUT]);
+	config->quiet = flag_of(option_QUIET);
+	config->report = flag_of(option_REPORT);
+	config->output = getenv(option_OUTPUT);
 	config->shell_is_outside = getenv(CSINK_ENV_RUN_SHELL) != NULL;
 	config->standalone = !run_dir || !*run_dir || (owner && *owner);
 	if (!config->output || !*config->output)
-		config->output = config->standalone ? CSINK_LIB_DEFAULT_OUTPUT : defaults[CSINK_OPT_OUTPUT];
+		config->output = config->standalone ? CSINK_LIB_DEFAULT_OUTPUT : default_of(option_OUTPUT);
 	if (run_dir && strlen(run_dir) < sizeof(config->run_dir))
 		strcpy(config->run_dir, run_dir);
 	config->owner = owner && *owner ? (pid_t)digits_of(owner) : config->standalone ? getpid() : 0;

@@ -84,11 +84,21 @@ void csink_finish_init(void)
 		fix_output();
 }
 
+static bool is_owner(void)
+{
+	return csink_config.standalone && csink_config.owner == csink_process.pid;
+}
+
+void csink_finish_name(struct csink_writer *writer)
+{
+	if (is_owner())
+		csink_recording_output(&csink_own_recording, writer, output);
+}
+
 void csink_finish_keep_stderr(void)
 {
 	enum { HIGH = 64 }; /* out of the way of what the program opens still */
-	if (csink_config.report && csink_config.standalone && csink_config.owner == csink_process.pid &&
-	    kept_stderr < 0)
+	if (csink_config.report && is_owner() && kept_stderr < 0)
 		kept_stderr = (int)csink_rawcall(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH);
 }
 
@@ -100,6 +110,7 @@ struct helper {
 	char *const *envp;
 	char *stack_end; /* of run_helper() */
 	bool is_root;    /* it takes back the rights of root, which the program has put aside */
+	bool is_awaited;
 	int err;
 };
 
@@ -135,7 +146,7 @@ static int run_parent(void *arg)
 
 	if (pid < 0)
 		helper->err = errno;
-	while (pid > 0 && csink_rawcall(SYS_wait4, pid, NULL, 0, NULL) == -EINTR)
+	while (pid > 0 && helper->is_awaited && csink_rawcall(SYS_wait4, pid, NULL, 0, NULL) == -EINTR)
 		;
 	csink_rawcall(SYS_exit_group, 0);
 	return 0;
@@ -172,43 +183,59 @@ static bool needs_root(const char *run_dir)
 	       effective && (!real || !saved) && csink_run_dir_is_of(run_dir, 0);
 }
 
-static void make_profile(const char *run_dir, const char *to)
+/* Executes countersink with @argv, whose first place is free. Returns 0 or a positive errno. */
+static int start_helper(const char **argv, bool is_root, bool is_awaited)
 {
 	char program[PATH_MAX];
-	char *argv[] = {program,         "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
-			(char *)run_dir, NULL};
 	/* Two stacks and the environment. Not malloc'ed: the process may be ending in a signal handler. */
 	size_t bytes = 2 * HELPER_STACK + environment_bytes();
 	char *stack = csink_private_map(bytes), **envp = (char **)(stack + 2 * HELPER_STACK);
-	struct helper helper = {argv, envp, stack + HELPER_STACK, needs_root(run_dir), 0};
+	struct helper helper = {(char *const *)argv, envp, stack + HELPER_STACK, is_root, is_awaited, ENOENT};
 	uint64_t all = ~0ULL, saved;
 	int status = 0;
 	pid_t pid;
 
-	if (!csink_installed_find(CSINK_INSTALLED_PROGRAM, program) || !stack) {
+	argv[0] = program;
+	if (csink_installed_find(CSINK_INSTALLED_PROGRAM, program) && stack) {
+		helper.err = 0;
+		clean_environment(envp);
+		/* No signal may run a handler of the program's in the child, which shares our memory. */
+		csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
+		/* No exit signal: neither SIGCHLD nor a wait() without __WALL reports this child. */
+		pid = csink_libc_clone(run_parent, stack + 2 * HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
+		if (pid > 0)
+			while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+				;
+		else
+			helper.err = errno;
+		csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof(saved));
+	}
+	if (stack)
+		csink_rawcall(SYS_munmap, stack, bytes);
+	return helper.err;
+}
+
+static void make_profile(const char *run_dir, const char *to)
+{
+	const char *argv[] = {NULL, "report", "-o", to, csink_config.report ? "--" : "--quiet", run_dir, NULL};
+	int err = start_helper(argv, needs_root(run_dir), true);
+
+	if (err == ENOENT)
 		csink_finish_complain("no countersink beside the library: `countersink report -o %s %s` makes the "
 				      "profile of the recordings",
 				      to, run_dir);
-		goto out;
-	}
-	clean_environment(envp);
-	/* No signal may run a handler of the program's in the child, which shares our memory. */
-	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
-	/* No exit signal: neither SIGCHLD nor a wait() without __WALL reports this child. */
-	pid = csink_libc_clone(run_parent, stack + 2 * HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
-	if (pid > 0)
-		while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
-			;
-	else
-		helper.err = errno;
-	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof(saved));
-	if (helper.err)
-		csink_finish_complain("cannot run %s: %s; the recordings stay in %s", program, strerror(helper.err),
-				      run_dir);
+	else if (err)
+		csink_finish_complain("cannot run countersink: %s; the recordings stay in %s", strerror(err), run_dir);
 	/* It has reported any other failure itself. */
-out:
-	if (stack)
-		csink_rawcall(SYS_munmap, stack, bytes);
+}
+
+void csink_finish_salvage(const char *place)
+{
+	const char *argv[] = {NULL, "salvage", "--detach", place, NULL};
+	int is_subreaper = 0;
+
+	csink_rawcall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_subreaper);
+	start_helper(argv, false, is_subreaper || csink_process.pid == 1);
 }
 
 /* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
@@ -331,6 +358,6 @@ void csink_finish_image(void)
 	finished_pid = csink_process.pid;
 	if (is_collected_early())
 		copy_recording();
-	else if (csink_config.standalone && csink_config.owner == csink_process.pid)
+	else if (is_owner())
 		make_own_profile();
 }

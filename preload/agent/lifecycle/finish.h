@@ -2,9 +2,14 @@
 #ifndef CSINK_FINISH_H
 #define CSINK_FINISH_H
 
+struct csink_writer;
+
 /** Find the countersink beside this library and fix the output's place, before the program changes directories.
  * Context: init. */
 void csink_finish_init(void);
+
+/** Without a launcher, and in the run's first process: leave the output's place in its recording. Context: init. */
+void csink_finish_name(struct csink_writer *writer);
 
 /**
  * At the end of an image. Without a launcher, the first process of the run has the profile made of every recording in
@@ -12,6 +17,12 @@ void csink_finish_init(void);
  * own. The helper is no child that the program's wait() or SIGCHLD could see. Once. Context: thread.
  */
 void csink_finish_image(void);
+
+/**
+ * Start the helper that makes profiles of killed runs whose recordings are in @place, unseen by the program; its end is
+ * waited for only where the program would otherwise become its parent. Context: init.
+ */
+void csink_finish_salvage(const char *place);
 
 /**
  * The program closes its stderr for good, as coreutils do before they exit: a copy is kept for the report, if one is to

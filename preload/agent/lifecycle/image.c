@@ -23,6 +23,7 @@
 #include "preload/agent/lifecycle/filtered.h"
 #include "preload/agent/lifecycle/finish.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
+#include "preload/agent/lifecycle/killed_runs.h"
 #include "preload/agent/lifecycle/libc.h"
 #include "preload/agent/lifecycle/own_run.h"
 #include "preload/agent/lifecycle/plain.h"
@@ -211,6 +212,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	csink_image_choose_events(problem, sizeof(problem));
 	describe_process(csink_own_recording.header, cpu_start_ns);
 	describe_program(csink_own_recording.header, argc, argv);
+	csink_finish_name(&thread->writer);
 	choose_unwind(csink_own_recording.header);
 	csink_interp_begin(frames_mode());
 	csink_modules_init(&csink_own_recording, &thread->writer);
@@ -361,6 +363,9 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 	}
 	csink_bus_guard_enter(); /* a recording may be truncated as soon as it is there */
 	if (open_first_recording()) {
+		/* Under a filter not all the calls that this takes may be allowed. */
+		if (csink_config.standalone && csink_config.owner == getpid() && status && !status->nr_filters)
+			csink_killed_runs_look();
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);
 		note_filter(why);

@@ -215,7 +215,7 @@ void *csink_recording_reserve_child(struct csink_recording *rec, uint32_t bytes)
 	return at <= room && bytes <= room - at ? (char *)(rec->header + 1) + at : NULL;
 }
 
-static void put_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *text)
+static void put_note(struct csink_recording *rec, struct csink_writer *writer, int kind, const char *text)
 {
 	uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_note) + strlen(text) + 1);
 	struct csink_rec_note *note = rec->header ? csink_recording_reserve(rec, writer, bytes) : NULL;
@@ -223,12 +223,17 @@ static void put_note(struct csink_recording *rec, struct csink_writer *writer, i
 	if (!note)
 		return;
 	memcpy(note->text, text, strlen(text) + 1);
-	csink_recording_commit(note, bytes, CSINK_ENTRY_NOTE, (uint16_t)warning);
+	csink_recording_commit(note, bytes, CSINK_ENTRY_NOTE, (uint16_t)kind);
 }
 
 void csink_recording_note_text(struct csink_recording *rec, struct csink_writer *writer, const char *text)
 {
 	put_note(rec, writer, 0, text);
+}
+
+void csink_recording_output(struct csink_recording *rec, struct csink_writer *writer, const char *path)
+{
+	put_note(rec, writer, CSINK_NOTE_OUTPUT, path);
 }
 
 void csink_recording_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *fmt, ...)

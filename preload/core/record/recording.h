@@ -158,6 +158,9 @@ void csink_recording_note(struct csink_recording *rec, struct csink_writer *writ
 /** Leave a line for the user as it is; information. Context: signal. */
 void csink_recording_note_text(struct csink_recording *rec, struct csink_writer *writer, const char *text);
 
+/** Leave the path of the profile. Context: init. */
+void csink_recording_output(struct csink_recording *rec, struct csink_writer *writer, const char *path);
+
 /** Hand a writer's unfinished extent to the thread that starts next. Context: thread. */
 void csink_writer_retire(struct csink_writer *writer);
 

@@ -1,0 +1,104 @@
+/*
+ * `countersink salvage`: make the profiles of runs without launcher that were killed. The library starts it, detached,
+ * in a process that finds a killed run's recordings at its start.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/shared_options.h"
+#include "launcher/base/message.h"
+#include "launcher/commands/registry.h"
+#include "launcher/commands/salvage/salvage_options.h"
+#include "launcher/session/salvage.h"
+#include "preload/core/record/run_dir.h"
+
+/* No later start can do more about them; or a full disk may have room again. */
+enum { FOREVER_S = 24 * 3600, RETRY_S = 10 };
+
+struct salvaged {
+	bool quiet;
+	uint32_t nr_made, nr_failed;
+};
+
+static void salvage(const char *directory, void *context)
+{
+	struct salvaged *all = context;
+	char to[PATH_MAX], why[CSINK_WHY_BYTES];
+	int result = csink_salvage(directory, to, why, sizeof(why));
+
+	/* Programs that start leave these alone for so long. */
+	if (result == CSINK_SALVAGED_UNNAMED || result == -EPROTO)
+		csink_salvage_announce(directory, FOREVER_S);
+	else if (result < 0)
+		csink_salvage_announce(directory, RETRY_S);
+	if (result < 0) {
+		all->nr_failed++;
+		csink_say("%s; the recordings in %s are kept", why, directory);
+	}
+	if (result == CSINK_SALVAGED_UNNAMED && !all->quiet)
+		csink_say("the recordings in %s name no output: `countersink report -o FILE %s` makes the profile",
+			  directory, directory);
+	if (result != CSINK_SALVAGED_PROFILE)
+		return;
+	all->nr_made++;
+	if (!all->quiet)
+		csink_say("%s: made of the recordings in %s", to, directory);
+}
+
+static void announce(const char *directory, void *context)
+{
+	(void)context;
+	csink_salvage_announce(directory, 0);
+}
+
+/* The program that starts must not wait for us: neither for our end, nor for ours of its pipes. */
+static void detach(void)
+{
+	unsetenv(CSINK_ENV_RUN_ENDED);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (open("/dev/null", O_RDWR) != fd)
+			exit(CSINK_EXIT_FAILED);
+	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0))
+		for (int fd = STDERR_FILENO + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
+			close(fd);
+	setsid();
+	if (chdir("/") || nice(10) < 0)
+		errno = 0;
+}
+
+static int main_salvage(const struct csink_options *o, int nr, char **operands)
+{
+	struct salvaged all = {.quiet = csink_options_bool(o, CSINK_SALVAGE_OPT_QUIET)};
+	const char *places[CSINK_RUN_DIR_PLACES];
+	const char *const *from = nr ? (const char *const *)operands : places;
+
+	if (csink_options_bool(o, CSINK_SALVAGE_OPT_DETACH))
+		detach();
+	csink_run_dir_places(places);
+	if (!nr)
+		nr = CSINK_RUN_DIR_PLACES;
+	for (int i = 0; i < nr; i++)
+		if (from[i])
+			csink_salvage_each(from[i], announce, NULL);
+	for (int i = 0; i < nr; i++)
+		if (from[i])
+			csink_salvage_each(from[i], salvage, &all);
+	if (!all.quiet && !all.nr_made && !all.nr_failed)
+		csink_say("found no recordings of killed runs");
+	return all.nr_failed ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+}
+
+const struct csink_command csink_command_salvage = {
+	.name = "salvage",
+	.synopsis = "salvage [OPTION]... [DIRECTORY]...",
+	.help = "make the profiles of killed runs",
+	.main = main_salvage,
+	CSINK_COMMAND_OPTIONS(CSINK_SALVAGE_OPTIONS),
+};
