@@ -2,7 +2,7 @@
 """What run has of trees with programs that cannot be injected: figures for RESULTS.md.
 
 Arguments choose trees by name; OUTSIDE_USER=65534 measures as that user; OUTSIDE_ROUNDS=N takes so many paired rounds
-for costs, of trees whose work is fixed."""
+for costs, of trees whose work is fixed; OUTSIDE_BARE='ALC,ALCB' adds what the events of bare_events.c cost by themselves."""
 import json
 import os
 import resource
@@ -196,10 +196,16 @@ def costs(script, where):
         with open(os.path.join(where, 'usage')) as f:
             return float(f.read()), cpu
 
+    bare_events = os.path.join(where, 'bare_events') if os.environ.get('OUTSIDE_BARE') else ''
+    if bare_events:
+        run(['cc', '-O1', '-D_GNU_SOURCE', os.path.join(SRC, 'tests/outside/bare_events.c'), '-o', bare_events], check=True)
     for hz in (1000, 10000):
         ways = {'countersink': [COUNTERSINK, '-q', '-F', str(hz), '-o', path, '--']}
         if shutil.which('perf'):
             ways['perf record -g'] = ['perf', 'record', '-q', '-g', '-F', str(hz), '-e', 'task-clock', '-o', data, '--']
+        for events in os.environ.get('OUTSIDE_BARE', '').split(',') if bare_events else ():
+            ways['bare events ' + events] = ['env', 'EVERY=%d' % (10 ** 9 // hz), 'COPY=%d' % (1024 if hz > 5000 else 8192),
+                                             bare_events, events]
         for way, prefix in ways.items():
             ratios, with_all = [], []
             for _ in range(ROUNDS):
