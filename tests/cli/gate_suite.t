@@ -256,7 +256,8 @@ like "$(cat out.tap)" '^  pairs: (1[4-9]|[2-9][0-9]|[0-9]{3,})$' "it has more pa
 gate --suite=lines --list 'echo one' --self-check -- yes '{case}'
 like "$(cat out.tap)" '^not ok 1 - one: error: the old side: it printed more than 64 MiB, and was killed$' "a case that prints without end is an error"
 
-# ---- the time limit: from its run HANGS on, the harness waits for what never comes
+# ---- the time limit: from its run HANGS on, the harness waits for what never comes. It is shorter than what ends a run by itself (10 s,
+# 5 s for the first one).
 cat >waits <<-'SH'
 	#!/bin/bash
 	echo "$1" >>started
@@ -264,13 +265,13 @@ cat >waits <<-'SH'
 SH
 chmod +x waits
 mkfifo fifo
-HANGS=11 gate --suite=lines --list 'printf "%s\n" one two three' --screen 2 --max-time 6 --self-check --verdict out.verdict -- ./waits '{case}'
+HANGS=11 gate --suite=lines --list 'printf "%s\n" one two three' --screen 2 --max-time 9 --self-check --verdict out.verdict -- ./waits '{case}'
 is "$(wc -l <started)" 11 "behind the end of --max-time, no run is begun" || diag "$(cat started out.tap err)"
 is "$(grep -c '^ok [123] - .*: inconclusive: not run, since no time was left' out.tap)" 3 "cases without runs are inconclusive, with the reason" || diag "$(cat out.tap)"
 like "$(cat out.tap)" '^# note: not run, since no time was left \(--max-time\): 3 of 3 cases: one, two, three$' "a note names what was not run"
 is "$(sed -n 1p out.verdict)" inconclusive "the verdict is inconclusive"
 rm started
-HANGS=1 gate --suite=lines --list 'printf "%s\n" one two' --max-time 2 --self-check -- ./waits '{case}'
+HANGS=1 gate --suite=lines --list 'printf "%s\n" one two' --max-time 4 --self-check -- ./waits '{case}'
 is "$?:$(wc -l <started)" 1:1 "a first run that does not end within --max-time: status 1, and no other run is begun" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^not ok 2 - two: error: not run: no time was left to try it' "a case that was not tried is an error"
 
