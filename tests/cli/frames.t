@@ -14,7 +14,7 @@ for version in 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13; do
 	grep -q " $version\$" pythons || skip "every frame of CPython $version is right" "CPython $version is not installed"
 done
 while read -r python version; do
-	countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$python" "$FRAMES/truth.py" truth.json >out 2>err </dev/null
+	sample_faults "$python" "$FRAMES/truth.py" truth.json
 	is "$?:$(cat out err)" "0:" "CPython $version ($python) runs as without countersink"
 	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz)" '^[5-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' \
 		"CPython $version ($python): every function, file and line of every frame is right"
@@ -43,7 +43,7 @@ share() { # INNER OUTER: of what folded stacks with INNER weigh, how many percen
 		END { printf "%d of %d and %d\n", all ? 100 * with / all : 0, with, all }'
 }
 language() { # NAME COMMAND PROGRAM
-	countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$2" "$FRAMES/$3" truth.json >out 2>err </dev/null
+	sample_faults "$2" "$FRAMES/$3" truth.json
 	is "$?:$(cat out err)" "0:" "$1 runs as without countersink"
 	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz)" '^[5-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' \
 		"$1: every function, file and line of every frame is right"
@@ -351,13 +351,20 @@ def main():
     thread = threading.Thread(target=locks, args=(lock,))
     thread.start()
     library.csink_phase_begin(b"waiting")
-    subprocess.run(["sleep", "0.2"])
+    subprocess.run(["sh", "-c", 'until grep -q "^State:.S" /proc/$PPID/status; do :; done; sleep 0.3'])
     library.csink_phase_end()
     lock.release()
     thread.join()
     from_pipe, to_pipe = os.pipe()
-    threading.Timer(0.2, os.write, (to_pipe, b"x")).start()
+    threading.Thread(target=writes, args=(to_pipe,)).start()
     reads(from_pipe)
+
+
+def writes(fd):  # 0.2 s after the process's first thread has begun to wait
+    while ") S " not in open("/proc/self/stat").read():
+        time.sleep(0.001)
+    time.sleep(0.2)
+    os.write(fd, b"x")
 
 
 main()

@@ -30,12 +30,7 @@ share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is
 truth() { # NAME PROGRAM WHAT OPTION_OF_COMPARE NODE OPTION...
 	name=$1 program=$2 what=$3 option=$4
 	shift 4
-	# On a busy machine a sample can take as long as two page faults are apart: then the period is raised, and stacks are left out.
-	for _ in 1 2 3 4 5; do
-		countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$@" "$FRAMES/$program" truth.json >out 2>err </dev/null
-		countersink report truth.pb.gz >report 2>&1
-		grep -q 'period raised' report || break
-	done
+	sample_faults "$@" "$FRAMES/$program" truth.json
 	is "$?:$(cat out err)" "0:" "$name: the program runs as without countersink"
 	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz $option)" \
 		'^[1-9][0-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' "$name: $what of every frame is right"

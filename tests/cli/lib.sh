@@ -162,9 +162,10 @@ unprivileged() {
 	fi
 }
 
-# wait_until SECONDS COMMAND...: wait for a condition, not for a time; 1 if it did not come true before the deadline.
+# wait_until SECONDS COMMAND...: wait for a condition, not for a time; 1 if it did not come true in three times what is more than
+# enough on an idle machine.
 wait_until() {
-	tap_deadline=$(($(date +%s) + $1))
+	tap_deadline=$(($(date +%s) + 3 * $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ "$(date +%s)" -le "$tap_deadline" ] || return 1
@@ -179,6 +180,17 @@ frames_not_read() {
 	is "$?:$(cat out)" "3:" "$4: the program runs as without countersink"
 	is "$(grep -c "$3" err)" 1 "$4: the report has one line with the reason"
 	is "$(countersink export -f folded p.pb.gz | grep -c "$2")" 0 "$4: no name is guessed"
+}
+
+# sample_faults COMMAND...: a sample for each page fault, in truth.pb.gz. On a busy machine a sample can take as long as two page
+# faults are apart: then the period is raised, which the report says, and stacks are left out; that is done again.
+sample_faults() {
+	for _ in 1 2 3 4 5; do
+		countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$@" >out 2>err </dev/null
+		tap_status=$?
+		countersink report truth.pb.gz 2>&1 | grep -q 'period raised' || break
+	done
+	return $tap_status
 }
 
 # have_32_bit_program FILE: make a dynamic 32-bit program for x86 whose status is 6; no 32-bit C library's headers are

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEADLINE_S 30
+#define DEADLINE_S 90
 
 static char shown[1 << 20];   /* all so far */
 static size_t nr_shown, seen; /* seen: up to there it was matched */
