@@ -32,9 +32,11 @@ done
 
 # ---- attach to a running program
 start "$TARGETS/burn" 100000
+# shellcheck disable=SC2154 # start sets it
+burn=$target
 for n in $LIMITS; do
 	rm -f x.pb.gz
-	attach_for 100 $target timeout 60 prlimit --nofile="$n:$n" -- "$COUNTERSINK" attach --no-report -o x.pb.gz -p $target
+	attach_for 100 "$burn" timeout 60 prlimit --nofile="$n:$n" -- "$COUNTERSINK" attach --no-report -o x.pb.gz -p "$burn"
 	status=$?
 	if [ $status = 0 ]; then
 		like "$("$COUNTERSINK" report --csv x.pb.gz)" 'burn' "attach, $n descriptors: functions are named"
@@ -45,7 +47,7 @@ for n in $LIMITS; do
 	fi
 done
 is $status 0 "with 40 descriptors attach succeeds"
-end $target
+end "$burn"
 
 # ---- gate: a verdict, or the reason
 reached=0
