@@ -5,11 +5,14 @@
 . "$SRC/tests/cli/attach.sh"
 MADE=$TARGETS/made
 
-# right TITLE STACK: all of profile p.pb.gz has that stack, and its lines are 12, 22 and 32
+# right TITLE STACK [REPORT]: all of profile p.pb.gz has that stack, and its lines are 12, 22 and 32. On a busy machine attach may read
+# the functions of a stack too late, in particular without a right to real-time priority: these are counted in its report.
 right() {
-	countersink export -f folded p.pb.gz >folded
-	is "$(awk -v stack=";made_python;$2" '/made_python/ { all += $NF } index($0, stack) { with += $NF }
-		END { print (with > .9 * all) }' folded)" 1 "$1: the functions are in the places of the evaluator's calls"
+	missing=$([ -z "${3-}" ] || sed -n 's/.*Python functions are missing in \([0-9]*\) of .*/\1/p' "$3")
+	countersink export -f folded -e samples p.pb.gz >folded
+	is "$(awk -v stack=";made_python;$2" -v missing="${missing:-0}" '/made_python/ { all += $NF } index($0, stack) { with += $NF }
+		END { print (with && with + missing > .9 * all ? "right" : with + 0 " of " all + 0 ", missing " missing) }' folded)" right \
+		"$1: the functions are in the places of the evaluator's calls"
 	is "$(countersink report --all --by line p.pb.gz 2>&1 | grep -oE 'made\.py:[0-9]+ [a-z]+$' | sort | tr '\n' ' ')" \
 		"made.py:12 first made.py:22 second made.py:32 third " "$1: they have their file and lines"
 }
@@ -52,7 +55,7 @@ from_outside() { # TITLE STACK PROGRAM
 	wait_until 30 has_run "$target" 100
 	attach_for 300 "$target" countersink attach -F 997 -p "$target" -o p.pb.gz >out
 	is $? 0 "$1, from outside: status 0"
-	right "$1, from outside" "$2"
+	right "$1, from outside" "$2" err
 	wait "$target"
 	is "$?:$(cat target.out)" "3:" "$1, from outside: status and output of the target are as without countersink"
 }
