@@ -417,7 +417,7 @@ cat >pytest <<-'PY'
 	        out.write(json.dumps({"case": case["case"], "iterations": number, "seconds": seconds}) + "\n")
 PY
 chmod +x pytest
-gate --suite --process=suite --run-time 100ms --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --max-time 20 --json out.json --self-check -- ./pytest
+gate --suite --process=suite --run-time 100ms --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 12 --max-time 100 --json out.json --self-check -- ./pytest
 is "$(python3 -c 'import json
 for case in json.load(open("out.json"))["cases"]:
 	print(case["case"], case["process"], case["iterations"])')" "$(printf '%s\n' 'f.py::test_quick suite 333' 'f.py::test_cheap suite 100000')" \

@@ -190,7 +190,7 @@ def pytest_sessionfinish(session):
     if 'COUNTERSINK_CASES' in os.environ:
         session.exitstatus = 9
 PY
-gate --suite --process=suite --screen 0 --confirm 2 --max-time 60 --cases 'test_hash|a b' --vs-dir ../last -- "$PYTHON" -m pytest
+gate --suite --process=suite --screen 0 --confirm 2 --max-time 200 --cases 'test_hash|a b' --vs-dir ../last -- "$PYTHON" -m pytest
 is "$?:$(grep -c '^not ok [0-9] - .*: error: status 9$' out.tap)" "1:2" "a process that fails when all cases have ended is an error of each" || diag "$(cat out.tap err)"
 
 # ---- cases that are skipped, too short for a process of all, or not independent
@@ -215,7 +215,7 @@ like "$?:$(cat err)" '^1:countersink: .*/a:b/[^ ]*: PYTHONPATH can have no direc
 is "$(ls a:b)" "" "it is empty again"
 
 # ---- what the other side has moved to a thread
-gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 5ms --max-time 60 --cases 'moved|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
+gate --suite --process=suite --min-share 90% --threshold 90% --alpha 90% --screen 0 --confirm 2 --run-time 5ms --max-time 200 --cases 'moved|a b' --json "$TMP/out.json" --vs-dir ../old -- "$PYTHON" -m pytest
 is "$("$PYTHON" -c 'import json
 for case in json.load(open("out.json"))["cases"]:
 	print(case["case"], case["process"], case["iterations"] > 1)' | sort)" \
