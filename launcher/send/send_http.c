@@ -1,6 +1,7 @@
 /* See send_http.h. Runs in the one thread of countersink-send. */
 #include "launcher/send/send_http.h"
 
+#include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -62,14 +63,23 @@ static size_t take_header(char *bytes, size_t size, size_t nr, void *arg)
 	return len;
 }
 
+#define SHORT_SECRET 8 /* a shorter one may be a part of a word by chance: then it is hidden as a word alone */
+
+static bool is_word(const char *text, const char *at, size_t len)
+{
+	return (at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[len]);
+}
+
 /* A server may repeat what it was sent: a secret is no part of a message. */
 static void hide_secrets(const struct csink_send_settings *s, char *text)
 {
 	for (uint32_t i = 0; i < s->nr_secrets; i++) {
 		size_t len = strlen(s->secrets[i]);
 
-		for (char *at = text; len && (at = strstr(at, s->secrets[i])); at += len)
-			memset(at, '*', len);
+		for (char *at = text; len && (at = strstr(at, s->secrets[i])); at += len) {
+			if (len >= SHORT_SECRET || is_word(text, at, len))
+				memset(at, '*', len);
+		}
 	}
 }
 

@@ -21,6 +21,7 @@
 #include "launcher/base/path.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
+#include "launcher/send/send_base64.h"
 
 #define MAX_BODY_BYTES (64U << 20) /* what receivers of OTLP take; the others take less */
 
@@ -195,21 +196,6 @@ static int otlp_body(struct csink_send_request *r, const struct csink_send_setti
 	return err ?: s->is_gzipped ? gzip_body(r) : 0;
 }
 
-static void put_base64(FILE *out, const unsigned char *bytes, size_t len)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t at = 0; at < len; at += 3) {
-		uint32_t three = (uint32_t)bytes[at] << 16 | (at + 1 < len ? (uint32_t)bytes[at + 1] << 8 : 0) |
-				 (at + 2 < len ? bytes[at + 2] : 0);
-
-		putc(digits[three >> 18], out);
-		putc(digits[three >> 12 & 63], out);
-		putc(at + 1 < len ? digits[three >> 6 & 63] : '=', out);
-		putc(at + 2 < len ? digits[three & 63] : '=', out);
-	}
-}
-
 /* The profile's name is a part of the metric's: that of CPU profiles is what its page knows. */
 static int parca_body(struct csink_send_request *r, const struct csink_send_settings *s, const struct csink_profile *p)
 {
@@ -226,7 +212,7 @@ static int parca_body(struct csink_send_request *r, const struct csink_send_sett
 	      out);
 	csink_json_quote(out, service_of(s, p, program, sizeof(program)), false);
 	fputs("}]},\"samples\":[{\"rawProfile\":\"", out);
-	put_base64(out, packed, len);
+	csink_send_base64(out, packed, len);
 	fputs("\"}]}]}", out);
 	err = fclose(out) ? -ENOMEM : 0;
 	r->body = text;

@@ -13,6 +13,7 @@
 #include "include/internal/grow.h"
 #include "launcher/base/json_read.h"
 #include "launcher/base/message.h"
+#include "launcher/send/send_base64.h"
 #include "launcher/send/send_options.h"
 
 #define MAX_HEADERS_BYTES 65536 /* of a file */
@@ -46,11 +47,9 @@ static int add_secret(struct csink_send_settings *s, const char *text)
 	return -ENOMEM;
 }
 
-/* A value could end its line and begin another header. The value of an Authorization is secret without its scheme. */
+/* A value could end its line and begin another header. */
 static int add_header(struct csink_send_settings *s, const char *name, size_t name_len, const char *value, size_t len)
 {
-	CSINK_AUTO_FREE char *secret = strndup(value, len);
-	const char *blank = secret ? strrchr(secret, ' ') : NULL;
 	char *line = NULL;
 
 	if (!is_token(name, name_len))
@@ -59,13 +58,38 @@ static int add_header(struct csink_send_settings *s, const char *name, size_t na
 		if (iscntrl((unsigned char)value[i]) && value[i] != '\t')
 			return -EINVAL;
 	}
-	if (!secret || asprintf(&line, "%.*s%s%.*s", (int)name_len, name, len ? ": " : ";", (int)len, value) < 0)
+	if (asprintf(&line, "%.*s%s%.*s", (int)name_len, name, len ? ": " : ";", (int)len, value) < 0)
 		return -ENOMEM;
-	if (!CSINK_APPEND(s->headers, s->nr_headers, s->cap_headers, line)) {
-		free(line);
+	if (CSINK_APPEND(s->headers, s->nr_headers, s->cap_headers, line))
+		return 0;
+	free(line);
+	return -ENOMEM;
+}
+
+/* The same for a header that the user gives: its value is secret; of an Authorization, what follows the scheme. */
+static int add_given(struct csink_send_settings *s, const char *name, size_t name_len, const char *value, size_t len)
+{
+	CSINK_AUTO_FREE char *secret = strndup(value, len);
+	const char *blank = secret ? strrchr(secret, ' ') : NULL;
+
+	if (!secret)
 		return -ENOMEM;
-	}
-	return add_secret(s, blank ? blank + 1 : secret);
+	return add_header(s, name, name_len, value, len) ?: add_secret(s, blank ? blank + 1 : secret);
+}
+
+/* A password, as it is and as it is sent. */
+static int add_password(struct csink_send_settings *s)
+{
+	CSINK_AUTO_FREE char *both = NULL, *encoded = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&encoded, &bytes);
+	int len = out ? asprintf(&both, "%s:%s", s->user, s->password) : -1;
+
+	if (len >= 0)
+		csink_send_base64(out, both, (size_t)len);
+	if (!out || fclose(out) || len < 0)
+		return -ENOMEM;
+	return add_secret(s, encoded) ?: add_secret(s, s->password);
 }
 
 static size_t trim(const char **text, size_t len)
@@ -99,7 +123,7 @@ static int read_headers(struct csink_send_settings *s, const char *path, char *w
 		if (!colon || total > MAX_HEADERS_BYTES)
 			return csink_why(-EINVAL, why, why_bytes, "%s, line %zu: no header (NAME: VALUE)", path, nr);
 		value_len = trim(&value, (size_t)(line + len - value));
-		err = add_header(s, line, (size_t)(colon - line), value, value_len);
+		err = add_given(s, line, (size_t)(colon - line), value, value_len);
 	}
 	return err ? csink_why(err, why, why_bytes, "%s, line %zu: no header (NAME: VALUE)", path, nr) : 0;
 }
@@ -148,7 +172,7 @@ static int add_listed(struct csink_send_settings *s, const char *name, const cha
 		len = undo_percent(equals + 1);
 		value = equals + 1;
 		len = trim(&value, len);
-		err = add_header(s, key, key_len, value, len);
+		err = add_given(s, key, key_len, value, len);
 	}
 	return err ? csink_why(err, why, why_bytes, "%s: no list of headers (NAME=VALUE,...)", name) : 0;
 }
@@ -166,7 +190,7 @@ static int add_json(struct csink_send_settings *s, const char *name, const char 
 	if (!json)
 		err = -EINVAL;
 	for (member = csink_json_first(json); member && !err; member = member->next)
-		err = member->text ? add_header(s, member->key, strlen(member->key), member->text, strlen(member->text))
+		err = member->text ? add_given(s, member->key, strlen(member->key), member->text, strlen(member->text))
 				   : -EINVAL;
 	csink_json_free(json);
 	return err ? csink_why(err, why, why_bytes, "%s: no object of headers ({\"NAME\": \"VALUE\"})", name) : 0;
@@ -197,8 +221,8 @@ static int read_pyroscope(struct csink_send_settings *s, char *why, size_t why_b
 	s->labels = variable("PYROSCOPE_LABELS") ?: "";
 	s->user = variable("PYROSCOPE_BASIC_AUTH_USER");
 	s->password = s->user ? variable("PYROSCOPE_BASIC_AUTH_PASSWORD") ?: "" : NULL;
-	if (!err && s->password && *s->password)
-		err = add_secret(s, s->password);
+	if (!err && s->user)
+		err = add_password(s);
 	if (!err && tenant && add_header(s, "X-Scope-OrgID", strlen("X-Scope-OrgID"), tenant, strlen(tenant)))
 		err = csink_why(-EINVAL, why, why_bytes, "PYROSCOPE_TENANT_ID: it cannot be a header's value");
 	if (!err && headers)

@@ -129,7 +129,7 @@ serve 'gone 200' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
 like "$status $(requests) $(cat err)" '^3 1 .*may have the profile all the same' 'Pyroscope, which adds up what comes twice: it is not'
 serve 200:cut --to=pyroscope+http://@ADDRESS@ burn.pb.gz
 is "$status $(requests)" '0 1' 'an answer that is cut off behind its status is an answer'
-serve 503:cut --to=put+http://@ADDRESS@/x --send-timeout=0.3 burn.pb.gz
+serve 503:cut:retry=3600 --to=put+http://@ADDRESS@/x --send-timeout=0.3 burn.pb.gz
 like "$status $(cat err)" '^4 .*503 Service Unavailable: x' 'a refusal that is cut off is one'
 serve --closed --to=put+http://@ADDRESS@/x --send-timeout=0.3 burn.pb.gz
 like "$status $(cat err)" '^4 countersink: burn.pb.gz was not sent to the server at http://127.0.0.1:[0-9]+: .*(tr(y|ies); --send-timeout)' \
@@ -167,6 +167,10 @@ echo 'Authorization: Bearer topsecret' >headers
 PYROSCOPE_BASIC_AUTH_USER=me PYROSCOPE_BASIC_AUTH_PASSWORD=hunter2 serve 401:say=not+hunter2 --to=pyroscope+http://@ADDRESS@ burn.pb.gz
 like "$(cat got/1.headers)" "^Authorization: Basic $(printf me:hunter2 | base64)\$" 'user and password come from variables'
 like "$status $(cat err)" '^3 .*401 Unauthorized: not\+\*\*\*\*\*\*\*$' 'a password that the server repeats is hidden'
+PYROSCOPE_BASIC_AUTH_USER=me PYROSCOPE_BASIC_AUTH_PASSWORD=hunter2 PYROSCOPE_HTTP_HEADERS=X-A=o PYROSCOPE_TENANT_ID=team-7 \
+	serve 401:echo --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+like "$status $(cat err)" '^3 .*Authorization: Basic \*+ .*application/octet-stream X-Scope-OrgID: team-7 X-A: \*' \
+	'a password that the server repeats as it was sent is hidden, and no part of a word for a short secret'
 serve 401:echo --to=parca+http://@ADDRESS@ --send-headers=headers burn.pb.gz
 like "$(cat got/1.headers)" '^Authorization: Bearer topsecret$' 'headers come from a file'
 like "$status $(cat err)" '^3 .*Bearer \*\*\*\*\*\*\*\*\*' 'a token that the server repeats is hidden'
