@@ -15,7 +15,7 @@ static const struct {
 } kinds[] = {CSINK_SEND_KINDS(X)};
 #undef X
 
-#define FORMS "KIND+https://HOST[:PORT][/PATH], where KIND is pyroscope, parca, otlp or put"
+#define FORMS "KIND+https://HOST[:PORT][/PATH], where KIND is pyroscope, parca, otlp, put or s3"
 
 static bool takes_variables(enum csink_send_kind kind)
 {

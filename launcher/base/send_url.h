@@ -14,7 +14,8 @@
 	X(PYROSCOPE, "pyroscope", "Pyroscope")                                                                         \
 	X(PARCA, "parca", "Parca")                                                                                     \
 	X(OTLP, "otlp", "the OTLP receiver")                                                                           \
-	X(PUT, "put", "the server")
+	X(PUT, "put", "the server")                                                                                    \
+	X(S3, "s3", "the object store")
 
 /* Rows of run and of countersink-send: how a profile is sent. */
 #define CSINK_SENDING_OPTIONS(X)                                                                                       \

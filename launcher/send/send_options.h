@@ -7,7 +7,8 @@
 
 #define CSINK_SEND_OPTIONS(X)                                                                                          \
 	X(TO, 't', "URL", "", CSINK_OPT_NO_ENV,                                                                        \
-	  "the server: pyroscope+https://HOST, parca+https://HOST, otlp+https://HOST, put+https://HOST/PATH, or the "  \
+	  "the server: pyroscope+https://HOST, parca+https://HOST, otlp+https://HOST, put+https://HOST/PATH, "         \
+	  "s3+https://HOST/BUCKET/KEY, or the "                                                                        \
 	  "same with http; pyroscope or otlp alone: as their environment variables have it (needed)")                  \
 	CSINK_SENDING_OPTIONS(X)                                                                                       \
 	X(SERVICE, 0, "NAME", "", CSINK_OPT_NO_ENV,                                                                    \

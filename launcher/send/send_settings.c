@@ -230,6 +230,33 @@ static int read_pyroscope(struct csink_send_settings *s, char *why, size_t why_b
 	return err;
 }
 
+/* Requests are signed with the key, which is not sent itself. */
+static int read_s3(struct csink_send_settings *s, char *why, size_t why_bytes)
+{
+	static const char token_name[] = "X-Amz-Security-Token";
+	const char *region = variable("AWS_REGION") ?: variable("AWS_DEFAULT_REGION") ?: "us-east-1";
+	const char *token = variable("AWS_SESSION_TOKEN");
+
+	s->user = variable("AWS_ACCESS_KEY_ID");
+	s->password = variable("AWS_SECRET_ACCESS_KEY");
+	if (!s->user || !s->password)
+		return csink_why(-EINVAL, why, why_bytes, "no key: give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+	if (strncmp(s->to.url, "https:", strlen("https:")))
+		return csink_why(-EINVAL, why, why_bytes,
+				 "the body of a request to s3 is not signed: give s3+https://");
+	if (strpbrk(region, ": /"))
+		return csink_why(-EINVAL, why, why_bytes, "AWS_REGION: no name of a region");
+	if (asprintf(&s->signature, "aws:amz:%s:s3", region) < 0) {
+		s->signature = NULL;
+		return csink_why(-ENOMEM, why, why_bytes, "no memory");
+	}
+	if (add_secret(s, s->password))
+		return csink_why(-ENOMEM, why, why_bytes, "no memory");
+	if (token && add_given(s, token_name, strlen(token_name), token, strlen(token)))
+		return csink_why(-EINVAL, why, why_bytes, "AWS_SESSION_TOKEN: it cannot be a header's value");
+	return 0;
+}
+
 /* The variable for profiles, or else the one for all that is sent. */
 static const char *otlp_variable(const char *name, char *full, size_t size)
 {
@@ -314,6 +341,8 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 		err = read_pyroscope(s, why, why_bytes);
 	else if (!err && s->to.kind == CSINK_SEND_OTLP)
 		err = read_otlp(s, o, why, why_bytes);
+	else if (!err && s->to.kind == CSINK_SEND_S3)
+		err = read_s3(s, why, why_bytes);
 	if (!err && *headers)
 		err = read_headers(s, headers, why, why_bytes);
 	if (err || s->url)
@@ -325,6 +354,7 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 void csink_send_settings_free(struct csink_send_settings *s)
 {
 	free(s->url);
+	free(s->signature);
 	for (uint32_t i = 0; i < s->nr_headers; i++)
 		free(s->headers[i]);
 	for (uint32_t i = 0; i < s->nr_secrets; i++)

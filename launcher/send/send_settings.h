@@ -21,6 +21,7 @@ struct csink_send_settings {
 	char **secrets; /* values that no message may have, malloc'ed */
 	uint32_t nr_secrets, cap_secrets;
 	const char *user, *password;                      /* of basic authentication; NULL: none */
+	char *signature;                                  /* s3: curl's CURLOPT_AWS_SIGV4, malloc'ed; NULL: none */
 	const char *labels;                               /* of Pyroscope's series: "KEY=VALUE,..."; or "" */
 	const char *ca, *client_certificate, *client_key; /* files; NULL: none */
 	bool is_gzipped;                                  /* OTLP: the request */

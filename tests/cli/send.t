@@ -7,7 +7,7 @@ SEND=$BUILD/bin/countersink-send
 [ -x "$SEND" ] || skip_all "countersink-send is not built: the headers of libcurl are not here"
 RULES=$SRC/tests/send/pprof_rules.py
 OTLP=$SRC/tests/send/otlp_rules.py
-for variable in $(env | sed -n 's/^\(PYROSCOPE_[A-Z_]*\|OTEL_[A-Z_]*\|[a-zA-Z_]*_proxy\|[A-Z]*_PROXY\)=.*/\1/p'); do
+for variable in $(env | sed -n 's/^\(PYROSCOPE_[A-Z_]*\|OTEL_[A-Z_]*\|AWS_[A-Z_]*\|[a-zA-Z_]*_proxy\|[A-Z]*_PROXY\)=.*/\1/p'); do
 	unset "$variable"
 done
 
@@ -37,8 +37,8 @@ refused() { # NAME PATTERN ARGUMENT...
 }
 refused 'no server' 'no server given' burn.pb.gz
 refused 'no profile' 'no profile given' --to=put+http://x
-refused 'another kind' 'KIND is pyroscope, parca, otlp or put' --to=ftp+http://x burn.pb.gz
-refused 'a URL without a kind' 'KIND is pyroscope, parca, otlp or put' --to=http://x burn.pb.gz
+refused 'another kind' 'KIND is pyroscope, parca, otlp, put or s3' --to=ftp+http://x burn.pb.gz
+refused 'a URL without a kind' 'KIND is pyroscope, parca, otlp, put or s3' --to=http://x burn.pb.gz
 refused 'another scheme' 'no http:// or https://' --to=put+file:///etc/passwd burn.pb.gz
 refused 'no host' 'no http:// or https:// with a host' --to=put+http:///x burn.pb.gz
 refused 'a blank' 'has a blank' --to='put+http://x/a b' burn.pb.gz
@@ -46,6 +46,7 @@ refused 'a password in the URL' 'has a user or password' --to=put+http://user:hu
 unlike "$(cat err)" hunter2 'a password in the URL is not repeated'
 refused 'pyroscope without an address' 'PYROSCOPE_SERVER_ADDRESS' --to=pyroscope burn.pb.gz
 refused 'otlp without an address' 'OTEL_EXPORTER_OTLP_ENDPOINT' --to=otlp burn.pb.gz
+refused 's3 without a key' 'AWS_ACCESS_KEY_ID' --to=s3+https://x/bucket/key burn.pb.gz
 refused 'parca without an address' 'no address behind the kind' --to=parca burn.pb.gz
 echo 'no header' >bad.headers
 refused 'a file without headers' 'bad.headers, line 1: no header' --to=put+http://x --send-headers=bad.headers burn.pb.gz
@@ -156,6 +157,21 @@ serve '--tls server.pem server.key 200' --to=put+https://@ADDRESS@/x burn.pb.gz
 like "$status $(requests) $(cat err)" '^3 0 .*certificate' 'an authority that is not known is refused'
 OTEL_EXPORTER_OTLP_CERTIFICATE=ca.pem serve '--tls server.pem server.key 200' --to=otlp+https://@ADDRESS@ burn.pb.gz
 is "$status $(requests)" '0 1' 'OTLP: the authority may be in its variable'
+signed() { # ARGUMENT...: sent to a store, with a key
+	AWS_ACCESS_KEY_ID=AKEY AWS_SECRET_ACCESS_KEY=sEcReT0123 AWS_REGION=eu-west-3 AWS_SESSION_TOKEN=token0123 \
+		serve "--tls server.pem server.key $1" --send-ca=ca.pem "$2" burn.pb.gz
+}
+signed 200 --to=s3+https://@ADDRESS@/bucket/%n
+is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 PUT /bucket/burn.pb.gz' 's3: the file is put'
+ok 's3: the file is sent as it is' cmp got/1.body burn.pb.gz
+is "$(python3 "$SRC/tests/send/sigv4.py" got/1 sEcReT0123 eu-west-3)" valid 's3: the request is signed by version 4'
+is "$(python3 "$SRC/tests/send/sigv4.py" got/1 sEcReT0124 eu-west-3)" 'another signature' 's3: another key signs otherwise'
+unlike "$(cat got/1.headers)" sEcReT0123 's3: the key is not sent'
+like "$(cat got/1.headers)" '^X-Amz-Security-Token: token0123$' 's3: the token of a session is sent'
+signed 403:say=sEcReT0123-token0123 --to=s3+https://@ADDRESS@/bucket/x
+like "$status $(cat err)" '^3 .*403 .*: \*+-\*+$' 's3: neither is in a message'
+signed 200 --to=s3+http://@ADDRESS@/bucket/x
+like "$status $(cat err)" '^2 .*give s3\+https://' 's3 without TLS is refused'
 http_proxy=http://@ADDRESS@ serve 200 --to=put+http://server.invalid/x burn.pb.gz
 is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 PUT http://server.invalid/x' 'a proxy is used as its variable says'
 

@@ -11,7 +11,7 @@
 
 #define CSINK_LAUNCH_OPTIONS(X)                                                                                        \
 	X(SEND, 0, "URL", "", 0,                                                                                       \
-	  "send the profile, once it is written, to pyroscope+https://HOST, parca+, otlp+ or put+https://... "         \
+	  "send the profile, once it is written, to pyroscope+https://HOST, parca+, otlp+, put+ or s3+https://... "    \
 	  "(countersink-send)")                                                                                        \
 	CSINK_SENDING_OPTIONS(X)
 
