@@ -57,6 +57,8 @@ enum csink_opt_flags {
 	  "also record the time of each sample (16 bytes per sample)")                                                 \
 	X(MAX_MEMORY, 0, "MIB", "256", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                               \
 	  "largest recording of a process; excess samples are dropped and reported")                                   \
+	X(PLACE, 0, "DIR", "", CSINK_OPT_LIB,                                                                          \
+	  "directory for the recordings, while it has room (default: the first that is memory)")                       \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                                  \
 	  "largest number of frames in a stack, at most 512")                                                          \
 	X(FOLLOW, 0, "NAMES", "all", CSINK_OPT_LIB,                                                                    \
@@ -103,6 +105,8 @@ enum csink_opt { CSINK_RUN_OPTIONS(CSINK_RUN_OPTION_ID) CSINK_NR_RUN_OPTS };
  * it is to find ignored, as a hexadecimal number (bit signo - 1). In this process they are ours, and not ignored.
  */
 #define CSINK_ENV_IGNORED CSINK_ENV_PREFIX "IGNORED"
+/* An option of `countersink salvage`: the library leaves it in the environment of the one that it starts. */
+#define CSINK_ENV_MAX_PLACE CSINK_ENV_PREFIX "MAX_PLACE"
 /* The library's own default output, when there is no launcher. */
 #define CSINK_LIB_DEFAULT_OUTPUT "countersink.%p.pb.gz"
 

@@ -19,6 +19,7 @@
 #include "launcher/base/message.h"
 #include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
+#include "launcher/collect/lost_runs.h"
 
 #define MAX_TALLIES 256
 
@@ -164,6 +165,11 @@ static int collect(struct collector *c, const char *run_dir)
 		err = -ENOENT;
 	if (err)
 		return err;
+	if (run_dir && csink_lost_runs(run_dir))
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%u killed runs before this one were not kept: recordings of killed runs took more "
+				    "than --max-place",
+				    csink_lost_runs(run_dir));
 	err = csink_collect_link(c);
 	if (!err)
 		err = csink_collect_threads_prepare(c);

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -20,8 +21,11 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
+#include "include/internal/grow.h"
 #include "include/internal/recording_format.h"
 #include "launcher/base/outfile.h"
+#include "launcher/base/search.h"
+#include "launcher/collect/lost_runs.h"
 #include "launcher/collect/recording_read.h"
 #include "launcher/collect/run_reading.h"
 #include "launcher/output/pprof.h"
@@ -192,6 +196,72 @@ void csink_salvage_each(const char *place, void (*use)(const char *directory, vo
 		if (csink_run_dir_is_of(path, geteuid()))
 			use(path, context);
 	}
+}
+
+/* ---- the bound ---- */
+
+struct dead {
+	char *path;
+	uint64_t start_realtime_ns, bytes;
+};
+
+struct dead_runs {
+	struct dead *runs;
+	uint32_t nr, cap;
+	uint64_t bytes;
+};
+
+static void weigh(const char *directory, void *context)
+{
+	struct dead_runs *all = context;
+	struct csink_reading reading;
+	struct dead dead = {0};
+	struct stat st;
+	struct run run;
+
+	if (!csink_reading_take(&reading, directory) && !look(&run, directory, &reading) && *run.output &&
+	    !CSINK_GROW(all->runs, all->nr, all->cap)) {
+		for (int i = 0; i < reading.nr; i++)
+			if (!fstatat(reading.fd, reading.entries[i]->d_name, &st, AT_SYMLINK_NOFOLLOW))
+				dead.bytes += (uint64_t)st.st_blocks * 512;
+		dead.start_realtime_ns = run.start_realtime_ns;
+		dead.path = strdup(directory);
+		all->bytes += dead.bytes;
+		if (dead.path)
+			all->runs[all->nr++] = dead;
+	}
+	csink_reading_close(&reading);
+}
+
+CSINK_COMPARE_BY(compare_dead, struct dead, start_realtime_ns, bytes)
+
+static bool drop(const struct dead *dead)
+{
+	struct csink_reading reading;
+	bool dropped = !csink_reading_take(&reading, dead->path) && !csink_reading_remove(&reading, dead->path);
+
+	csink_reading_close(&reading);
+	return dropped;
+}
+
+uint32_t csink_salvage_bound(const char *place, uint64_t max_bytes)
+{
+	struct dead_runs all = {0};
+	uint32_t nr_dropped = 0;
+
+	csink_salvage_each(place, weigh, &all);
+	if (all.nr)
+		qsort(all.runs, all.nr, sizeof(*all.runs), compare_dead);
+	for (uint32_t i = 0; i < all.nr && all.bytes > max_bytes; i++) {
+		all.bytes -= all.runs[i].bytes;
+		nr_dropped += drop(&all.runs[i]);
+	}
+	if (nr_dropped)
+		csink_lost_runs_add(place, nr_dropped);
+	for (uint32_t i = 0; i < all.nr; i++)
+		free(all.runs[i].path);
+	free(all.runs);
+	return nr_dropped;
 }
 
 void csink_salvage_announce(const char *directory, int seconds)

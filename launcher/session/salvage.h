@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum csink_salvaged {
 	CSINK_SALVAGED_NONE,    /* it goes on, another process has it, or it is of no killed run */
@@ -29,6 +30,13 @@ int csink_salvage(const char *directory, char to[PATH_MAX], char *why, size_t wh
  * Context: thread.
  */
 void csink_salvage_each(const char *place, void (*use)(const char *directory, void *context), void *context);
+
+/**
+ * Where the recordings of killed runs without launcher take more than @max_bytes in a place, remove the oldest runs
+ * until they do not, and count them (launcher/collect/lost_runs.h). Context: thread.
+ * Returns how many were removed.
+ */
+uint32_t csink_salvage_bound(const char *place, uint64_t max_bytes);
 
 /**
  * Let programs that start know that they need not start a process to salvage @directory for @seconds from now, and at

@@ -170,6 +170,41 @@ countersink salvage -q shm
 is "$? $(nr shm)" "0 0" "recordings whose profile was published already are removed"
 is "$(cksum out/*)" "$(cat once)" "the profile is as it was"
 
+# ---- a bounded place
+mkdir -m 711 place
+export COUNTERSINK_PLACE=$TMP/place
+for _ in 1 2 3 4 5 6; do
+	die "$TMP/nowhere/x.pb.gz" 5
+done 2>/dev/null
+is "$(nr place) $(nr shm)" "6 0" "recordings go to the place that is named"
+start "$TMP/before.pb.gz" /bin/true
+unlike "$(countersink report before.pb.gz)" 'killed runs before this one' "a profile before any was removed has no warning"
+find place -name '*.0.rec' -printf '%T@ %h\n' | sort -n | cut -d' ' -f2 | uniq >order
+oldest=$(head -n 1 order) newest=$(tail -n 1 order)
+bytes=$(du -B 1 -s "$newest" | cut -f1)
+countersink salvage -q --max-place=$((bytes * 3)) place >words 2>&1
+left=$(find place -mindepth 1 -maxdepth 1 -type d | wc -l)
+ok "a bound removes some runs ($left of 6 are left)" test "$left" -ge 1 -a "$left" -le 4
+like "$(cat words)" "^countersink: place: $((6 - left)) killed runs were removed without a profile: their recordings took more than --max-place" "they are counted"
+ok "the newest is kept" test -d "$newest"
+ok "the oldest is removed" test ! -e "$oldest"
+start "$TMP/after.pb.gz" /bin/true
+like "$(countersink report after.pb.gz)" "warning +$((6 - left)) killed runs before this one were not kept" "later profiles have their number"
+# The library's helper has the bound from the environment.
+find place -mindepth 1 -maxdepth 1 -type d -exec touch -d '1 hour ago' {} + # as if no start had tried lately
+ok "the helper that a start brings forth keeps to COUNTERSINK_MAX_PLACE" wait_until 30 sh -c '
+	LD_PRELOAD=$0 COUNTERSINK_MAX_PLACE=1 COUNTERSINK_OUTPUT=$1 /bin/true
+	test "$(find place -mindepth 1 -type d | wc -l)" = 0 || { sleep 0.1; false; }' "$LIB" "$TMP/last.pb.gz"
+start "$TMP/last.pb.gz" /bin/true
+like "$(countersink report last.pb.gz)" "warning +6 killed runs before this one were not kept" "all that were removed are counted"
+unset COUNTERSINK_PLACE
+# shellcheck disable=SC2016
+countersink -q --place=place -o placed.pb.gz -- sh -c 'echo "$COUNTERSINK_RUN_DIR"' >placed
+like "$(cat placed)" "^$TMP/place/countersink-" "--place is where a launcher's run directory is made"
+countersink -q --place=nowhere -o placed.pb.gz -- sh -c 'echo "$COUNTERSINK_RUN_DIR"' >placed 2>words
+like "$(cat placed)" "^$TMP/shm/countersink-" "without that directory another one is used"
+is "$(cat words)" "countersink: option --place: nowhere: No such file or directory; another directory is used" "and that is reported"
+
 # ---- at random
 BUILD=$BUILT "$SRC/tests/salvage/stress" "$TMP/stress" 60 6 >stress.out 2>&1
 is "$?:$(grep -v ' started, ' stress.out)" "0:" "60 programs, and a third of what salvages their recordings, are killed at random: each has one profile"

@@ -295,14 +295,22 @@ static struct csink_reservation_command reservation_of(struct run *run, const st
  * same. */
 static void prepare_injection(struct run *run)
 {
-	char why[CSINK_WHY_BYTES];
-	int err = csink_injection_prepare(&run->injection, run->argv[0], why, sizeof(why));
+	const char *place = csink_options_text(run->options, CSINK_OPT_PLACE);
+	char why[CSINK_WHY_BYTES], path[PATH_MAX];
+	int err;
+
+	if (*place && realpath(place, path))
+		setenv(CSINK_ENV_PREFIX "PLACE", path, 1); /* csink_run_dir_places() */
+	else if (*place)
+		csink_say("option --place: %s: %s; another directory is used", place, strerror(errno));
+	err = csink_injection_prepare(&run->injection, run->argv[0], why, sizeof(why));
 
 	if (err == -ELIBACC) {
 		csink_say("%s: no functions will be known, the command is counted only", why);
 		csink_outside_note(&run->outside, "no functions: %s", why);
 	} else if (err && err != -ENOEXEC) {
-		csink_say("no directory for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command "
+		csink_say("no directory for recordings in --place, $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; "
+			  "the command "
 			  "is counted only",
 			  strerror(-err));
 		csink_outside_note(&run->outside, "no functions: no directory for recordings (%s)", strerror(-err));

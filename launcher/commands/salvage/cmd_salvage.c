@@ -77,6 +77,7 @@ static int main_salvage(const struct csink_options *o, int nr, char **operands)
 {
 	struct salvaged all = {.quiet = csink_options_bool(o, CSINK_SALVAGE_OPT_QUIET)};
 	const char *places[CSINK_RUN_DIR_PLACES];
+	uint64_t max_bytes = csink_options_number(o, CSINK_SALVAGE_OPT_MAX_PLACE);
 	const char *const *from = nr ? (const char *const *)operands : places;
 
 	if (csink_options_bool(o, CSINK_SALVAGE_OPT_DETACH))
@@ -90,6 +91,14 @@ static int main_salvage(const struct csink_options *o, int nr, char **operands)
 	for (int i = 0; i < nr; i++)
 		if (from[i])
 			csink_salvage_each(from[i], salvage, &all);
+	for (int i = 0; i < nr; i++) {
+		uint32_t nr_lost = from[i] ? csink_salvage_bound(from[i], max_bytes) : 0;
+
+		if (nr_lost)
+			csink_say("%s: %u killed run%s removed without a profile: their recordings took more than "
+				  "--max-place",
+				  from[i], nr_lost, nr_lost == 1 ? " was" : "s were");
+	}
 	if (!all.quiet && !all.nr_made && !all.nr_failed)
 		csink_say("found no recordings of killed runs");
 	return all.nr_failed ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;

@@ -159,7 +159,8 @@ static void clean_environment(char **envp)
 
 	for (char **entry = environ; entry && *entry; entry++)
 		if (strncmp(*entry, "LD_PRELOAD=", 11) &&
-		    strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1))
+		    (strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1) ||
+		     !strncmp(*entry, CSINK_ENV_MAX_PLACE, sizeof(CSINK_ENV_MAX_PLACE) - 1)))
 			*envp++ = *entry;
 	*envp++ = ended;
 	*envp = NULL;

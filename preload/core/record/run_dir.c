@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/recording_format.h"
+#include "include/internal/shared_options.h"
 #include "preload/core/sysfs.h"
 
 int csink_run_dir_create_in(const char *place, size_t len, char *dir, size_t size)
@@ -42,10 +43,11 @@ static bool suits(const char *place)
 
 void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES])
 {
-	places[0] = getenv("XDG_RUNTIME_DIR");
-	places[1] = "/dev/shm";
-	places[2] = getenv("TMPDIR");
-	places[3] = "/tmp";
+	places[0] = getenv(CSINK_ENV_PREFIX "PLACE");
+	places[1] = getenv("XDG_RUNTIME_DIR");
+	places[2] = "/dev/shm";
+	places[3] = getenv("TMPDIR");
+	places[4] = "/tmp";
 }
 
 int csink_run_dir_create(unsigned int *place, char *dir, size_t size)

@@ -7,16 +7,16 @@
 #include <sys/types.h>
 
 #define CSINK_RUN_DIR_PREFIX "countersink-"
-#define CSINK_RUN_DIR_PLACES 4
+#define CSINK_RUN_DIR_PLACES 5
 
 /** Where run directories are made, in order of preference; NULL for a place that the environment does not name.
  * Context: any. */
 void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES]);
 
 /**
- * Make a directory, mode 0700, with a name that cannot be guessed: in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp, the
- * first that takes it (of root's, that others may pass through). Memory-backed places come first: recordings are
- * written by page faults in other people's programs.
+ * Make a directory, mode 0700, with a name that cannot be guessed: in $COUNTERSINK_PLACE, $XDG_RUNTIME_DIR, /dev/shm,
+ * $TMPDIR or /tmp, the first that takes it (of root's, that others may pass through). Memory-backed places come first:
+ * recordings are written by page faults in other people's programs.
  * @place  which one to try first, from 0; becomes the number of the one after that of the directory. So a caller that
  *         finds no room there goes on.
  * Returns 0, or -errno of the last place tried; @dir is set. Context: init.
