@@ -507,8 +507,12 @@ $(B)/tests/gate/history_power: tests/gate/history_power.c $(B)/libtested.a
 history-power: $(B)/tests/gate/history_power ## simulate false alarms and power of a history's change points
 	@tests/gate/history-power $< $(sort $(wildcard tests/gate/ratios/*))
 
-$(B)/tests/gate/suite_power: tests/gate/suite_power.c $(B)/libtested.a
+$(B)/tests/gate/suite_power $(B)/tests/gate/command_power: $(B)/tests/gate/%: tests/gate/%.c tests/gate/measured_runs.h $(B)/libtested.a
 	$(link_tested)
+
+.PHONY: command-power
+command-power: $(B)/tests/gate/command_power ## simulate the false alarms and power of a gate of one command
+	@tests/gate/command-power $< $(sort $(wildcard tests/gate/runs/*))
 
 .PHONY: suite-power
 suite-power: $(B)/tests/gate/suite_power ## simulate a suite's false alarms and power

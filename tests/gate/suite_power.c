@@ -22,71 +22,12 @@
 
 #include "include/internal/base.h"
 #include "launcher/gate/suite/suite.h"
+#include "tests/gate/measured_runs.h"
 
-#define MAX_PAIRS 2000
-#define MAX_FUNCTIONS 60
-#define MAX_FILES 8
-#define MAX_LINE 4096
 #define PEER_RUNS 10
 #define PEER_ALPHA 0.05
 
-enum { CPU, WALL, NR_METRICS };
-
-static struct program {
-	uint32_t nr, nr_functions, largest;
-	double share; /* of the largest function */
-	double values[MAX_PAIRS][NR_METRICS + MAX_FUNCTIONS][2];
-} programs[MAX_FILES];
-static uint32_t nr_programs;
 static struct csink_random dice;
-
-static int read_line(struct program *program, char *line)
-{
-	uint32_t nr = 0;
-	char *end;
-
-	for (char *at = line; nr < 2 * (NR_METRICS + MAX_FUNCTIONS); at = end, nr++) {
-		double value = strtod(at, &end);
-
-		if (end == at)
-			break;
-		program->values[program->nr][nr / 2][nr % 2] = value;
-	}
-	if (nr % 2 || nr / 2 <= NR_METRICS)
-		return -1;
-	program->nr_functions = nr / 2 - NR_METRICS;
-	program->nr++;
-	return 0;
-}
-
-static int read_program(const char *path, struct program *program)
-{
-	FILE *file = fopen(path, "r");
-	char line[MAX_LINE];
-	double most = 0, all = 0;
-	int err = file ? 0 : -1;
-
-	while (!err && program->nr < MAX_PAIRS && fgets(line, sizeof(line), file)) {
-		if (*line != '#')
-			err = read_line(program, line);
-	}
-	if (file)
-		fclose(file);
-	for (uint32_t i = 0; i < program->nr; i++)
-		all += program->values[i][CPU][0];
-	for (uint32_t f = 0; f < program->nr_functions; f++) {
-		double sum = 0;
-
-		for (uint32_t i = 0; i < program->nr; i++)
-			sum += program->values[i][NR_METRICS + f][0];
-		if (sum > most) {
-			most = sum;
-			program->largest = f;
-			program->share = sum / all;
-		}
-	}
-	return err || !program->nr ? -1 : 0;
-}
 
 /* ---- runs ---- */
 
@@ -98,23 +39,7 @@ struct simulated {
 
 static int add_run(struct csink_suite_case *c, const struct simulated *from, int side, int column, double change)
 {
-	const struct program *program = from->program;
-	struct csink_gate_run *run = csink_gate_run_add(&c->data, side);
-	double more = program->values[from->at][NR_METRICS + program->largest][column] * (change - 1);
-
-	if (!run || csink_gate_weights_grow(&run->weights, program->nr_functions))
-		return -1;
-	for (uint32_t f = 0; f < program->nr_functions; f++) {
-		run->weights.self[f] =
-			1e3 * (program->values[from->at][NR_METRICS + f][column] + (f == program->largest ? more : 0));
-		run->weights.sum += run->weights.self[f];
-	}
-	run->weights.nr_samples = (uint64_t)(run->weights.sum / 2e5) + 1;
-	run->metrics[csink_gate_metric_find(&c->data, "cpu", "CPU time", "nanoseconds")] =
-		1e3 * (program->values[from->at][CPU][column] + more);
-	run->metrics[csink_gate_metric_find(&c->data, "wall", "wall time", "nanoseconds")] =
-		1e3 * (program->values[from->at][WALL][column] + more);
-	return 0;
+	return add_measured(&c->data, from->program, from->at, side, column, from->program->largest, change);
 }
 
 static int add_pair(struct csink_suite_case *c, struct simulated *from)
@@ -128,16 +53,7 @@ static int add_pair(struct csink_suite_case *c, struct simulated *from)
 
 static int begin_data(struct csink_suite_case *c, const struct simulated *from)
 {
-	char name[32];
-
-	csink_gate_data_free(&c->data);
-	c->data.paired = true;
-	for (uint32_t f = 0; f < from->program->nr_functions; f++) {
-		snprintf(name, sizeof(name), "f%u", f);
-		if (csink_gate_function_find(&c->data.functions, name, "program") != f)
-			return -1;
-	}
-	return 0;
+	return begin_measured(&c->data, from->program);
 }
 
 /* ---- a suite ---- */
