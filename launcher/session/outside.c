@@ -177,17 +177,28 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 	csink_outside_add_count(out, spec, scaled(value, could_ns, running_ns), could_ns, running_ns);
 }
 
+/* @got  value, time enabled, time running. The tree's event has its value alone, which is both. */
+static bool read_count(const struct csink_outside_watch *watch, int fd, uint64_t got[3])
+{
+	if (fd < 0 || !is_trees_own(watch, fd))
+		return fd >= 0 && read(fd, got, 3 * sizeof(*got)) == 3 * sizeof(*got);
+	if (read(fd, got, sizeof(*got)) != sizeof(*got))
+		return false;
+	got[1] = got[2] = got[0];
+	return true;
+}
+
 /* All are read before any is scaled: some are scaled by the times of others. */
 static void counts_read(struct csink_outside_watch *watch, struct csink_outside *out)
 {
 	struct csink_event_times times[CSINK_MAX_EVENTS + CSINK_MAX_CLOCKS];
-	uint64_t got[3], values[CSINK_MAX_EVENTS]; /* got: value, time enabled, time running */
+	uint64_t got[3], values[CSINK_MAX_EVENTS];
 	bool was_read[CSINK_MAX_EVENTS];
 	uint32_t nr = watch->nr_events;
 
 	for (uint32_t i = 0; i < watch->nr_events; i++) {
 		times[i] = (struct csink_event_times){.spec = &watch->events[i].spec};
-		was_read[i] = watch->events[i].fd >= 0 && read(watch->events[i].fd, got, sizeof(got)) == sizeof(got);
+		was_read[i] = read_count(watch, watch->events[i].fd, got);
 		if (!was_read[i])
 			continue;
 		values[i] = got[0];

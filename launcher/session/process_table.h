@@ -29,7 +29,7 @@ union csink_process_record {
 	struct { /* PERF_RECORD_READ, of a task that exits, once for each event */
 		struct perf_event_header head;
 		uint32_t pid, tid;
-		uint64_t value; /* more may follow: how long it was enabled and ran */
+		uint64_t value;
 	} read;
 	struct { /* PERF_RECORD_LOST */
 		struct perf_event_header head;

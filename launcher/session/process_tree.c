@@ -58,7 +58,6 @@ static void add_counts(struct perf_event_attr *attr, void *arg)
 	attr->config = PERF_COUNT_SW_TASK_CLOCK;
 	attr->inherit = attr->enable_on_exec = 1;
 	attr->inherit_stat = 1;
-	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	add_ring(attr, arg);
 }
 

@@ -25,7 +25,7 @@ int csink_process_tree_open(struct csink_process_tree **out);
 /** An fd that becomes readable when a ring is half full: call csink_process_tree_drain then. */
 int csink_process_tree_fd(const struct csink_process_tree *tree);
 
-/** The tree's task-clock event, to be read, and not to be closed: a count, and the times it was enabled and ran. */
+/** The tree's task-clock event, to be read and not closed: a count alone, since each task leaves what is read. */
 int csink_process_tree_clock_fd(const struct csink_process_tree *tree);
 
 /** Read what the rings hold. Records younger than a millisecond stay, so that those of all CPUs can be ordered. */
