@@ -86,10 +86,15 @@ attach -p "$target" 2>err
 is $? 0 "attach ends with the last target: status 0"
 like "$(cat err)" 'burn_60$' "attach that ends with its target reports"
 ok "the target is gone" sh -c '! kill -0 "$1" 2>/dev/null || grep -q "^State:.Z" /proc/"$1"/status' sh "$target"
-start "$TARGETS/lineages" 8 2 5
+start "$TARGETS/lineages" 8 600 5 "$TMP/over"
 # shellcheck disable=SC2016
 wait_until 30 sh -c '[ "$(ls "/proc/$1/task" | wc -l)" -gt 4 ] && pgrep -P "$1" >/dev/null' sh "$target"
-attach -p "$target" -j >json 2>err
+countersink attach -p "$target" -j >json 2>err &
+pid=$!
+targets="$targets $pid"
+wait_until 60 grep -q 'Ctrl-C ends it' err
+touch over
+wait $pid
 is $? 0 "attach to threads that start each other and to forks ends with them: status 0"
 nr=$(sed -n 's/.*"attached_processes": *\([0-9]*\).*/\1/p' json)
 ok "the report has the target's child processes: $nr" test "${nr:-0}" -ge 2

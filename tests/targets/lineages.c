@@ -1,6 +1,7 @@
 /*
  * What is hardest to attach to: lineages of threads, each of which works a little, starts its successor and ends; and a
- * child that forks children that work, one after the other. usage: lineages THREADS SECONDS MS
+ * child that forks children that work, one after the other. usage: lineages THREADS SECONDS MS [FILE]
+ * Ends after SECONDS, and before that when FILE is there.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #define NR_PAGES 16
 
 static double end;
+static const char *end_file;
 static int living, life_ms = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t all_ended = PTHREAD_COND_INITIALIZER;
@@ -25,6 +27,11 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int is_over(void)
+{
+	return now() >= end || (end_file && !access(end_file, F_OK));
 }
 
 static void spin_ms(int ms)
@@ -59,7 +66,7 @@ static void *thread_of_lineage(void *arg)
 	work();
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (now() < end && !pthread_create(&next, &attr, thread_of_lineage, arg))
+	if (!is_over() && !pthread_create(&next, &attr, thread_of_lineage, arg))
 		return NULL;
 	pthread_mutex_lock(&lock);
 	living--;
@@ -71,7 +78,7 @@ static void *thread_of_lineage(void *arg)
 static void fork_on(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (now() < end) {
+	while (!is_over()) {
 		pid_t pid = fork();
 
 		if (!pid) {
@@ -93,6 +100,7 @@ int main(int argc, char **argv)
 
 	end = now() + (argc > 2 ? atof(argv[2]) : 5);
 	life_ms = argc > 3 ? atoi(argv[3]) : 1;
+	end_file = argc > 4 ? argv[4] : NULL;
 	child = fork();
 	if (!child)
 		fork_on();
