@@ -151,7 +151,8 @@ static enum fit fit_of(const struct csink_suite *suite, const struct csink_suite
 
 	if (c->is_async)
 		return WORKS_ELSEWHERE;
-	if (is_time && c->work * hz < LEAST_SAMPLES)
+	/* Without a sample, nothing is known of the event. */
+	if (c->work > 0 && hz > 0 && c->work * hz < LEAST_SAMPLES)
 		return HAS_FEW_SAMPLES;
 	/* A harness that holds to functions judges no more of a process of the case's own. */
 	if (!samples || (is_time && !suite->harness->holds && run->weights.sum / 1e9 < LEAST_BELOW * c->work))
