@@ -160,15 +160,16 @@ void csink_interp_started(void)
 
 /* ---- what languages add ------------------------------------------------------------------------------------------ */
 
-/* A page that was found readable in this walk is not asked for again. No page has the number 0, which is in unused
- * slots. */
+/* A page that was found readable in this walk is not asked for again, unless two others with the same hash came since.
+ * No page has the number 0, which is in unused slots. */
 bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
 	/* Memory managers align their areas: the numbers of many pages have the same low bits. */
-	uintptr_t page = at >> 12, *slot = &walk->pages[page * 0x9e3779b97f4a7c15ULL >> (64 - CSINK_INTERP_PAGE_BITS)];
+	uintptr_t page = at >> 12;
+	uintptr_t *pair = &walk->pages[page * 0x9e3779b97f4a7c15ULL >> (65 - CSINK_INTERP_PAGE_BITS) << 1];
 	bool is_within = (at & 4095) <= 4096 - sizeof(*value);
 
-	if (is_within && page && *slot == page) {
+	if (is_within && page && (pair[0] == page || pair[1] == page)) {
 		*value = csink_load_known(at);
 		return true;
 	}
@@ -178,7 +179,8 @@ bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uin
 	}
 	if (!csink_load_word(&walk->load, at, value))
 		return false;
-	*slot = page;
+	pair[1] = pair[0];
+	pair[0] = page;
 	return true;
 }
 

@@ -135,7 +135,8 @@ struct csink_interp_walk {
 	uint32_t nr_frames, nr_groups;
 	/* Addresses of readable words, as the language knows: csink_interp_load() does not check them. */
 	uintptr_t known, known_bytes;
-	uintptr_t pages[1 << CSINK_INTERP_PAGE_BITS]; /* pages that were found readable, each at a hash of its number */
+	uintptr_t pages[1 << CSINK_INTERP_PAGE_BITS]; /* that were found readable: each in the pair of its number's hash
+						       */
 	bool is_unsure;                               /* another thread may be changing what is read */
 	bool is_settled; /* set by the language: what is read from now on is whole, so loads are not checked */
 	bool is_full;    /* there were more frames than CSINK_MAX_DEPTH */

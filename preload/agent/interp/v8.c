@@ -7,7 +7,8 @@
  * their code has no unwind tables. A frame of another kind has a number in place of the context.
  *
  * The thread runs its isolate, or waits for its collector: what its frames refer to is whole. While objects are moved,
- * the first word of an old copy is the new one's address. No address is kept from one sample to the next.
+ * the first word of an old copy is the new one's address. An address that is kept from one sample to the next serves to
+ * find what is known of the object that was there: words of what is there now are compared first (load_compared()).
  *
  * V8 exports where its fields are, for debuggers (v8dbg_*). Sources: V8's tools/gen-postmortem-metadata.py,
  * src/execution/frame-constants.h, src/objects/scope-info.tq, shared-function-info.tq and string.tq of 10.2 to 13.6.
@@ -34,6 +35,7 @@ enum {
 	SCRIPT_NAME = 16 - TAG,
 	SCRIPT_ID = 64 - TAG,
 	ID_SHIFT = 32,            /* in the word of a function's flags: its number in its script */
+	STRING_HASH = 8 - TAG,    /* 32 bits, before the length */
 	STRING_LENGTH = 12 - TAG, /* 32 bits */
 	STRING_TEXT = 16 - TAG,
 	STRING_FIRST = 16 - TAG, /* of a concatenation; what a slice or another reference is of */
@@ -485,14 +487,15 @@ static uint64_t take_function(struct csink_interp_walk *walk, uint64_t shared, u
 }
 
 /* Words of a function and of what describes it, that are all equal only if both are what they were. */
-enum { NR_COMPARED = 8 };
+enum { WORD_NAME = 3, NR_COMPARED = 8 };
 
 /*
  * A function that had a frame of this thread. In the walk in which it had one it is the same: nothing is freed or moved
  * until that ends.
  */
 struct seen {
-	uint64_t walk; /* the number of the last one */
+	uint64_t walk;   /* the number of the last one */
+	bool has_script; /* else its name identifies it */
 	uint64_t function, shared, identity;
 	uint64_t words[NR_COMPARED];
 	struct csink_v8_tables tables;
@@ -505,10 +508,14 @@ struct kept {
 	struct csink_v8_kept frames[NR_FRAMES];
 };
 
-/* Where the thread keeps what it has seen of this function; another one may be there. */
+/* Where the thread keeps what it has seen of this function: one of two places, that of another one if neither has it.
+ */
 static struct seen *seen_at(struct csink_interp_room *room, uint64_t function)
 {
-	return &((struct kept *)room->kept)->seen[(function >> 3 ^ function >> 10) % NR_SEEN];
+	uint32_t hash = (uint32_t)(function * 0x9e3779b97f4a7c15ULL >> 32) % NR_SEEN;
+	struct seen *at = &((struct kept *)room->kept)->seen[hash & ~1U], *next = at + 1;
+
+	return at->function == function || (next->function != function && at->walk < next->walk) ? at : next;
 }
 
 /* Where the thread keeps what it knows of the frame with this return address; another frame's may be there. */
@@ -597,12 +604,15 @@ static bool load_compared(struct csink_interp_walk *walk, const struct seen *see
 				seen->shared - TAG + layout->flags, seen->shared - TAG + layout->script};
 	uint32_t nr = CSINK_ARRAY_SIZE(at);
 	bool ok = true;
+	uint64_t object;
 
 	_Static_assert(CSINK_ARRAY_SIZE(at) + 2 == NR_COMPARED, "two more are below");
 	for (uint32_t i = 0; i < nr; i++)
 		words[i] = csink_v8_word(walk, at[i], &ok);
-	/* The number of the script, if it has one: other functions of eval() come to lie where former ones were. */
-	words[nr] = csink_v8_word(walk, words[nr - 1] + SCRIPT_ID, &ok);
+	/* The number of the script, since other functions of eval() come to lie where former ones were; or the hash and
+	 * the length of the name. */
+	object = seen->has_script ? words[nr - 1] + SCRIPT_ID : words[WORD_NAME] + STRING_HASH;
+	words[nr] = object & ~7UL ? csink_v8_word(walk, object, &ok) : 0; /* a number stands for no name */
 	words[nr + 1] = walk->room->own;
 	return ok;
 }
@@ -639,6 +649,7 @@ static bool take_frame(struct csink_interp_walk *walk, uint64_t function, const 
 			seen->function = 0;
 			return true;
 		}
+		seen->has_script = seen->shared && script_of(walk, seen->shared);
 		if (seen->shared && !load_compared(walk, seen, seen->words))
 			seen->function = 0; /* of this frame alone */
 	}

@@ -80,9 +80,10 @@ bool csink_v8_is_own_code(const struct csink_interp_walk *walk, uintptr_t pc);
 
 /* What a thread keeps of a function's tables. All zero: nothing is known. */
 struct csink_v8_tables {
-	uint64_t not_code; /* what describes the function had this in place of code that is not optimized */
-	uint64_t walk;     /* the number of the walk in which the bytecodes were read or compared last */
-	uint64_t words[2]; /* of the bytecodes: compared */
+	uint64_t not_code;      /* what describes the function had this in place of code that is not optimized */
+	uint64_t not_code_walk; /* the number of the walk in which that was read last */
+	uint64_t walk;          /* that in which the bytecodes were read or compared last */
+	uint64_t words[2];      /* of the bytecodes: compared */
 	struct csink_v8_place found;
 };
 

@@ -27,6 +27,7 @@ enum {
 	BYTES = 16 - TAG, /* of an array of bytes */
 	SHARED_DATA = 8 - TAG,
 	MAX_TABLES = 60 * 1024, /* bytes of all tables of a function */
+	WALKS_WITHOUT = 16,     /* of a thread, in which a function without tables is taken to have none still */
 	NR_HANDLERS = 256,
 	MAX_STEP = 12,           /* bytes from a bytecode to the next one, perhaps with another one between them */
 	MAX_HANDLER = 16 * 1024, /* bytes of the code that runs one bytecode, at most */
@@ -193,37 +194,48 @@ bool csink_v8_is_own_code(const struct csink_interp_walk *walk, uintptr_t pc)
 	       csink_code_copies_have(pc);
 }
 
-/* The frame has no tables of this function that are known and still the same: find them. */
+/* Has so little time passed since a walk that what was not there then is not looked for again? */
+static bool is_recent(const struct csink_interp_walk *walk, uint64_t number)
+{
+	return walk->room->nr_walks - number < WALKS_WITHOUT;
+}
+
+/*
+ * Find the tables of a frame's bytecodes, unless they are known. A function is what it was (v8.c), so it has bytecodes
+ * of the same size: a table of their places can come to them, and can be moved.
+ */
 static void find_tables(struct csink_interp_walk *walk, const struct csink_v8_version *version, uint64_t stored,
 			struct csink_v8_tables *tables)
 {
+	bool is_known = tables->found.stored == stored, ok = true;
 	uint64_t words[2];
-	bool ok = tables->walk == walk->room->nr_walks;
 
-	if (tables->found.stored == stored && ok)
+	if (is_known &&
+	    (tables->found.nr_positions ? tables->walk == walk->room->nr_walks : is_recent(walk, tables->walk)))
 		return;
-	ok = true;
 	words[0] = csink_v8_word(walk, stored - TAG, &ok);
 	words[1] = csink_v8_word(walk, stored - TAG + version->positions, &ok);
 	tables->walk = walk->room->nr_walks;
-	if (tables->found.stored == stored && ok && tables->words[0] == words[0] && tables->words[1] == words[1])
+	if (is_known && ok && tables->words[0] == words[0] && tables->words[1] == words[1])
 		return;
 	memcpy(tables->words, words, sizeof(words));
 	tables->found = (struct csink_v8_place){.stored = stored, .bytecodes = stored};
 	find_positions(walk, version, &tables->found);
 }
 
-/* What optimized code has on the stack is no bytecodes. */
+/* What optimized code has on the stack is no bytecodes. Where an object was that is no code, there may be code later.
+ */
 static bool may_be_baseline(struct csink_interp_walk *walk, uint64_t shared, struct csink_v8_tables *tables)
 {
 	bool ok = true;
 	uint64_t data = csink_v8_word(walk, shared + SHARED_DATA, &ok), code = data;
 
-	if (!ok || tables->not_code == data)
+	if (!ok || (tables->not_code == data && is_recent(walk, tables->not_code_walk)))
 		return false;
 	if (csink_v8_type(walk, &code) == csink_v8_layout(walk)->type_code)
 		return true;
 	tables->not_code = data;
+	tables->not_code_walk = walk->room->nr_walks;
 	return false;
 }
 
