@@ -24,7 +24,12 @@ export LC_ALL
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/countersink-test.XXXXXX") || exit 1
 chmod 755 "$TMP"
 cd "$TMP" || exit 1
-trap 'cd / && rm -rf "$TMP"' EXIT
+# Where recordings go: a program that another test kills leaves its own elsewhere, and no start here salvages them.
+XDG_RUNTIME_DIR=$(mktemp -d /dev/shm/countersink-test.XXXXXX 2>/dev/null || mktemp -d "$TMP/shm.XXXXXX") || exit 1
+TMP_RUNS=$XDG_RUNTIME_DIR
+chmod 1777 "$TMP_RUNS"
+export XDG_RUNTIME_DIR
+trap 'cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 

@@ -62,6 +62,7 @@ done <<-ROWS
 	1 reserve --status --json --lock-file=lock
 	1 reserve -V
 	1 persist list --json
+	1 salvage --help
 	1 completion bash
 	1 completion zsh
 	1 completion fish
