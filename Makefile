@@ -105,7 +105,7 @@ PMU_TESTS := $(patsubst tests/pmu/test_%.c,%,$(filter tests/pmu/test_%,$(call so
 # Scripts, unit tests and targets that the same machine runs.
 PMU_SCRIPTS := $(notdir $(sort $(wildcard tests/pmu/*.sh)))
 PMU_UNIT_TESTS := cfi event_generic record recording recording_collect safe_load
-PMU_OWN_TARGETS := hog look_up shares wander
+PMU_OWN_TARGETS := cases hog look_up shares wander
 PMU_TARGETS := burn deep faulty $(PMU_OWN_TARGETS)
 
 # Our entry in LD_PRELOAD names a directory per machine, in the kernel's words (preload/core/preload_entry.h): in those
