@@ -25,6 +25,11 @@ countersink -q -F 2000 --max-depth 16 -o depth.pb.gz -- "$TARGETS/deep" 30 0.1 >
 like "$(report depth.pb.gz)" 'lost .*[0-9] stacks cut at the depth limit' "stacks cut at the depth limit are reported"
 countersink -q -F 2000 -o whole.pb.gz -- "$TARGETS/deep" 30 0.1 >out
 unlike "$(report whole.pb.gz)" '^  lost' "complete stacks give no report of lost ones"
+# By EPERM, as containers refuse it, and by EACCES, as others do.
+for error in 1 13; do
+	"$TARGETS/deny_perf" -e $error -r "$COUNTERSINK" -q -F 2000 -o refused.pb.gz -- "$TARGETS/deep" 30 0.1 >out
+	like "$(report refused.pb.gz)" ' deep .*deep_work' "a filter refuses process_vm_readv by error $error: functions are named"
+done
 
 # ---- JIT-compiled code --------------------------------------------------------------------------------------------
 # The program's own work, in three functions that call each other. From its tree: the branch that leads to the innermost.

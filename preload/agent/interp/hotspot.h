@@ -188,9 +188,9 @@ bool csink_hotspot_blob(const struct csink_hotspot *vm, uintptr_t pc, struct csi
 static inline bool csink_hotspot_is_thaw(const struct csink_hotspot_blob *blob)
 {
 	enum { IN_NAME = 9 };
-	uint64_t name = csink_load_known(blob->name + IN_NAME);
+	uint64_t name = blob->kind == HOTSPOT_STUBS ? csink_load_known(blob->name + IN_NAME) : 0;
 
-	return blob->kind == HOTSPOT_STUBS && !memcmp(&name, "nes (con", sizeof(name)); /* StubRoutines (continuation */
+	return !memcmp(&name, "nes (con", sizeof(name)); /* StubRoutines (continuation */
 }
 
 /**

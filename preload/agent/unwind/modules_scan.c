@@ -44,8 +44,9 @@ bool csink_copy_by_call(void *to, const void *from, size_t bytes)
 	n = csink_rawcall(SYS_process_vm_readv, self, &local, 1UL, &remote, 1UL, 0UL);
 	if (n == (long)bytes)
 		return true;
-	/* Refused (a seccomp filter): check, then copy. The window in between is as small as it can be made. */
-	if ((n != -EPERM && n != -ENOSYS && n != -ESRCH) || !csink_readable((uintptr_t)from, bytes))
+	/* Refused (a seccomp filter, by whatever error): check, then copy. The window in between is as small as it can
+	 * be made. */
+	if (n >= 0 || n == -EFAULT || !csink_readable((uintptr_t)from, bytes))
 		return false;
 	memcpy(to, from, bytes);
 	return true;
