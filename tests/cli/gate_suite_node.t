@@ -129,7 +129,7 @@ gate --suite --list-cases --vs-dir ../old -- "$@"
 is "$(names | tr ';' '\n' | sort | tr '\n' ';')" \
 	'other.bench.js > sum;work.bench.js > one > [x] > hash (a/b), "c" $1;work.bench.js > one > [x] > sum;work.bench.js > sum;work.bench.js > twice > b;' \
 	"vitest: its benchmarks are listed" || diag "$(cat ../out.tap ../err)"
-gate --suite --seed 5 --threshold 25% --screen 0 --confirm 8 --max-time 900 --cases 'hash|sum' --json ../out.json --vs-dir ../old -- "$@"
+gate --suite --seed 5 --threshold 10% --screen 0 --confirm 8 --max-time 900 --cases 'hash|sum' --json ../out.json --vs-dir ../old -- "$@"
 is $? 3 "vitest, a slower function: status 3" || diag "$(cat ../out.tap ../err)"
 like "$(sed -n 2p ../out.tap)" '^# 2 of 4 cases slower: hashOf \+[0-9.]+ % to \+[0-9.]+ % in 2 cases: ' "the function is named, with the cases that it is slower in" || diag "$(cat ../out.tap)"
 like "$(cat ../out.tap)" '^not ok [0-9] - work.bench.js > one > \[x\] > hash \(a/b\), "c" \$1: hashOf in work.mjs regressed: ' "a case is named, with its file and its suites"
