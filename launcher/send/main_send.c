@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	if (o.request == CSINK_REQUEST_HELP)
 		print_help();
 	else if (o.request == CSINK_REQUEST_VERSION)
-		printf("countersink-send %s\n", CSINK_VERSION);
+		puts("countersink-send " CSINK_VERSION);
 	else if (o.request == CSINK_REQUEST_CONFIG)
 		csink_options_print_config(stdout, &o);
 	else if (!*csink_options_text(&o, CSINK_SEND_OPT_TO) || at == argc)

@@ -68,7 +68,8 @@ static int pyroscope_url(struct csink_send_request *r, const struct csink_send_s
 
 	if (!out)
 		return -ENOMEM;
-	fprintf(out, "%s?name=", s->url);
+	fputs(s->url, out);
+	fputs("?name=", out);
 	put_escaped(out, name);
 	put_escaped(out, "{");
 	put_escaped(out, s->labels);
