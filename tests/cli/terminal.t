@@ -36,8 +36,11 @@ end_on_terminal() {
 
 # ---- the terminal hangs up under the leader of its session
 
-is_gone() {
-	! kill -0 "$1"
+is_gone() { # or has ended, and waits for its parent
+	case $(sed 's/.*) //' "/proc/$1/stat") in
+	'' | Z*) ;;
+	*) return 1 ;;
+	esac
 }
 # hang_up COMMAND...: sets seen.
 hang_up() {
