@@ -146,13 +146,11 @@ static bool read_segments(struct csink_module_info *info)
 	return found;
 }
 
-/* What the program may have protected: by a call, unless there may be none. Where nothing changes meanwhile, a probe is
- * enough, which takes a tenth of the time. */
+/* What the program may have protected: by a call, unless there may be none. */
 static bool copy_headers(void *to, const void *from, size_t bytes)
 {
-	if (is_quiet && !csink_calls_are_off(CSINK_CALLS_SCAN) && !csink_readable((uintptr_t)from, bytes))
-		return false;
-	return csink_module_copy(to, from, bytes);
+	return csink_calls_are_off(CSINK_CALLS_SCAN) ? csink_module_copy(to, from, bytes)
+						     : csink_copy_by_call(to, from, bytes);
 }
 
 /*
@@ -302,10 +300,12 @@ int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, v
 {
 	struct debug_extended *at = loaders_list();
 	int err = 0;
+	char byte;
 
 	self = getpid();
 	/* The program's headers are read, and the name of the loader, which lies beside them. */
-	is_quiet = quiet && (csink_calls_are_off(CSINK_CALLS_SCAN) || csink_readable(getauxval(AT_PHDR), 1));
+	is_quiet = quiet && (csink_calls_are_off(CSINK_CALLS_SCAN) ||
+			     csink_copy_by_call(&byte, (const void *)getauxval(AT_PHDR), 1));
 	for (int i = 0; at && !err && i < MAX_NAMESPACES; i++) {
 		struct debug_extended copy;
 
