@@ -11,7 +11,7 @@
 # open is no answer: the commit is compared again, with twice the runs.
 #
 # With --suite among PERF_GATE_OPTIONS, what is looked for is what got slower in the cases of a suite of benchmarks;
-# --cases chooses them. A case that errs, or that the commit does not have, says nothing. Cases are not screened.
+# --cases chooses them. A commit whose case errs, or that does not have it, is skipped (125). Cases are not screened.
 #
 # PERF_GATE_BUILD     how a commit is built, a shell command (make)
 # PERF_GATE_OPTIONS   more options of countersink gate (--max-time=120)

@@ -253,7 +253,7 @@ static uint32_t set_of(struct forming *f, uint32_t id)
 
 /* ---- stacks ---- */
 
-/* What says nothing at all is none; two that differ in what is known of their symbols are one. */
+/* Empty ones are left out; those that differ in what is known of their symbols are one. */
 static uint32_t mapping_of(struct forming *f, uint32_t id)
 {
 	struct csink_profile_mapping m = f->p->mappings[id], key, *known;
@@ -295,7 +295,7 @@ static uint32_t function_of(struct forming *f, uint32_t id)
 	return f->functions[id] = csink_profile_function_add(f->to, &function);
 }
 
-/* A location that says nothing at all still is a frame: it has a function that says so. */
+/* A location without mapping, address and line is a frame still: it gets a function of its own. */
 static uint32_t add_lines(struct forming *f, uint32_t id, uint32_t mapping, struct csink_profile_line *lines)
 {
 	const struct csink_profile_location *from = &f->p->locations[id];

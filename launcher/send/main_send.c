@@ -39,7 +39,7 @@ static int send_one(struct csink_send_http *http, const struct csink_send_settin
 	return status;
 }
 
-/* The time is for all files, so that whoever waits for the program knows how long. */
+/* The time is for all files, so that it bounds how long a caller waits. */
 static int send_all(const struct csink_options *o, int nr, char **paths)
 {
 	CSINK_AUTO(csink_send_settings_free) struct csink_send_settings s = {0};

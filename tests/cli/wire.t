@@ -102,7 +102,7 @@ is "$(python3 "$RULES" --show wired.pb.gz | sed '/^labels/,$ { /^labels/!d }' | 
 	'a_b/count 2 a_b_2/count 4 _2_x__/nano_seconds 6 value/count 8 cpu/nanoseconds 10 cpu_2/nanoseconds 12 period cpu_2/nanoseconds labels _9 x_y' \
 	'two names that became one are two again; samples that became one are added up'
 
-# What says nothing: frames without a place, functions and mappings without a name, samples that count for nothing.
+# Empty entries: frames without a place, functions and mappings without a name, samples that count for nothing.
 PYTHONPATH=$SRC/tests/send python3 -B -c '
 from protobuf import encode
 out = encode(1, encode(1, 1) + encode(2, 2))
@@ -113,6 +113,6 @@ out += encode(4, encode(1, 1)) + encode(4, encode(1, 2) + encode(2, 1)) + encode
 out += encode(4, encode(1, 4) + encode(2, 2) + encode(3, 7)) + encode(4, encode(1, 5) + encode(2, 3) + encode(3, 7))
 out += encode(5, encode(1, 1))
 open("nothing.pb", "wb").write(out + b"".join(encode(6, t) for t in (b"", b"cpu", b"nanoseconds", b"/bin/made")))'
-judge 'a profile of what says nothing' nothing.pb
+judge 'a profile of empty entries' nothing.pb
 is "$(python3 "$RULES" --show wired.pb.gz | sed -n 1p)" 'cpu/nanoseconds 18' 'frames that say nothing keep their time'
 done_testing

@@ -61,7 +61,7 @@ function callBelow(name, run) {
 	return vm.runInThisContext(`(function ${name}(run) { return run() })`)(run)
 }
 
-/* A promise of the first iteration says that the others give one. */
+/* If the first iteration gives a promise, the others do, too. */
 function countersinkIterate(number, task, fn, { beforeEach, afterEach }) {
 	for (let i = 0; i < number; i++) {
 		beforeEach?.call(task)
