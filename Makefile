@@ -192,12 +192,12 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
 # What runs in our signal handlers alone, under their mask; the languages and the readers of just-in-time compilers' lists
-# also look at modules that are new at start, fork, exec or exit, while the thread takes no samples. It calls nothing of the
+# also look at modules that are new at fork, exec or exit, while the thread takes no samples. It calls nothing of the
 # program's and waits for nothing, so that neither an exception nor a cancellation unwinds through it. Its unwind tables
 # are for debuggers (.debug_frame), and take no memory in programs. tests/cli/symbols.t follows the calls.
 HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
-	core/cfi/cfi_close core/cfi/cfi_expr core/cfi/cfi_find core/cfi/cfi_next core/cfi/cfi_op core/cfi/cfi_program core/cfi/cfi_read core/python_layout \
-	core/elf_symbol core/go_inlines core/go_rule \
+	core/cfi/cfi_close core/cfi/cfi_expr core/cfi/cfi_find core/cfi/cfi_op core/cfi/cfi_program core/cfi/cfi_read core/python_layout \
+	core/go_rule \
 	agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby agent/interp/v8 agent/interp/v8_inlines agent/interp/v8_lines \
 	agent/interp/hotspot agent/interp/hotspot_blobs agent/interp/hotspot_scopes agent/interp/hotspot_step agent/interp/hotspot_tables \
 	agent/unwind/jit_tables \
@@ -210,19 +210,15 @@ so_objs = $(sort $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%
 # Branch targets need no alignment: as fast, and smaller.
 SPEED_CFLAGS := -falign-jumps=1
 SIZE_CFLAGS := -Os
-# Still smaller and slower, from GCC 12 on and in clang: what neither samples nor calls that programs often make run through.
-LEAST_CFLAGS := $(shell $(CC) -Oz -E -x c /dev/null >/dev/null 2>&1 && echo -Oz || echo -Os)
-SO_LEAST := $(filter-out $(SO_HOT) $(HANDLER_ONLY) preload/core/timer/% $(addprefix preload/,$(addsuffix .c, \
-	agent/interpose/jumps agent/interpose/masks agent/interpose/syscalls agent/lifecycle/hidden_masks)),$(SO_SRCS))
+# Not -Oz: it moves constants by push and pop, and between the two the unwind tables are wrong, where a sample may be taken.
 COLD_CFLAGS := -ffunction-sections -fdata-sections
-$(call so_objs,$(filter-out $(SO_HOT) $(SO_LEAST),$(SO_SRCS))): PLACE_CFLAGS := $(SIZE_CFLAGS)
+$(call so_objs,$(filter-out $(SO_HOT),$(SO_SRCS))): PLACE_CFLAGS := $(SIZE_CFLAGS)
 $(call so_objs,$(SO_HOT)): PLACE_CFLAGS := $(SPEED_CFLAGS)
-$(call so_objs,$(SO_LEAST)): PLACE_CFLAGS := $(LEAST_CFLAGS)
 $(call so_objs,$(SO_COLD)): PLACE_CFLAGS += $(COLD_CFLAGS)
 UNTABLED_CFLAGS := -fno-asynchronous-unwind-tables
 $(call so_objs,$(HANDLER_ONLY)): TABLE_CFLAGS := $(UNTABLED_CFLAGS)
 # Part of the flags stamp: a file that changes places is compiled again.
-PLACES := $(SIZE_CFLAGS) but $(SPEED_CFLAGS) $(SO_HOT), $(LEAST_CFLAGS) $(SO_LEAST), $(COLD_CFLAGS) $(SO_COLD), $(UNTABLED_CFLAGS) $(HANDLER_ONLY)
+PLACES := $(SIZE_CFLAGS) but $(SPEED_CFLAGS) $(SO_HOT), $(COLD_CFLAGS) $(SO_COLD), $(UNTABLED_CFLAGS) $(HANDLER_ONLY)
 
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))

@@ -137,8 +137,10 @@ int csink_reading_take(struct csink_reading *reading, const char *path)
 	reading->nr = scandirat(reading->fd, ".", &reading->entries, is_recording, alphasort);
 	if (reading->nr < 0)
 		return -errno;
+	/* Where the kernel does not know who writes (some network file systems), PIDs may be those of another host. */
 	for (int i = 0; i < reading->nr; i++)
-		if (is_in_exec(reading->fd, reading->entries[i]->d_name))
+		if (csink_run_dir_is_written(reading->fd, reading->entries[i]->d_name) ||
+		    is_in_exec(reading->fd, reading->entries[i]->d_name))
 			return -EBUSY;
 	return has_writers(reading->fd, path) ? -EBUSY : 0;
 }

@@ -193,7 +193,8 @@ void csink_salvage_each(const char *place, void (*use)(const char *directory, vo
 		    strchr(entry->d_name, '.') ||
 		    snprintf(path, sizeof(path), "%s/%s", place, entry->d_name) >= (int)sizeof(path))
 			continue;
-		if (csink_run_dir_is_of(path, geteuid()))
+		/* Six letters by mkdtemp(3): other directories of such a name are not run directories. */
+		if (strlen(entry->d_name) == strlen(CSINK_RUN_DIR_PREFIX) + 6 && csink_run_dir_is_of(path, geteuid()))
 			use(path, context);
 	}
 }
@@ -219,7 +220,9 @@ static void weigh(const char *directory, void *context)
 	struct stat st;
 	struct run run;
 
-	if (!csink_reading_take(&reading, directory) && !look(&run, directory, &reading) && *run.output &&
+	/* Those alone of which a profile was tried: the mark that is left then is a time to come. */
+	if (!csink_reading_take(&reading, directory) && !fstat(reading.fd, &st) && !st.st_mtim.tv_nsec &&
+	    st.st_mtime > time(NULL) && !look(&run, directory, &reading) && *run.output &&
 	    !CSINK_GROW(all->runs, all->nr, all->cap)) {
 		for (int i = 0; i < reading.nr; i++)
 			if (!fstatat(reading.fd, reading.entries[i]->d_name, &st, AT_SYMLINK_NOFOLLOW))

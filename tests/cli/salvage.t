@@ -5,7 +5,8 @@
 mkdir -m 711 shm out
 XDG_RUNTIME_DIR=$TMP/shm
 TMPDIR=$TMP/none
-export XDG_RUNTIME_DIR TMPDIR
+COUNTERSINK_PLACE=$TMP/shm
+export XDG_RUNTIME_DIR TMPDIR COUNTERSINK_PLACE
 
 # start OUTPUT COMMAND...: without a launcher.
 start() {

@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -59,18 +61,25 @@ static void announce(const char *directory, void *context)
 /* The program that starts must not wait for us: neither for our end, nor for ours of its pipes. */
 static void detach(void)
 {
+	int fd;
+
+	signal(SIGALRM, SIG_DFL); /* of a program that waits for this helper */
 	unsetenv(CSINK_ENV_RUN_ENDED);
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		close(fd);
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (open("/dev/null", O_RDWR) != fd)
 			exit(CSINK_EXIT_FAILED);
 	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0))
-		for (int fd = STDERR_FILENO + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
+		for (fd = STDERR_FILENO + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
 			close(fd);
 	setsid();
-	if (chdir("/") || nice(10) < 0)
+	/* Neither the program's urgency nor its protection from a lack of memory. */
+	sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (write(fd, "1000", 4) < 0 || chdir("/") || nice(10) < 0)
 		errno = 0;
+	close(fd);
 }
 
 static int main_salvage(const struct csink_options *o, int nr, char **operands)

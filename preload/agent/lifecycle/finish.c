@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +111,7 @@ struct helper {
 	char *const *envp;
 	char *stack_end; /* of run_helper() */
 	bool is_root;    /* it takes back the rights of root, which the program has put aside */
+	bool is_silent;  /* in the background: nothing of the program's may stay open in it */
 	bool is_awaited;
 	int err;
 };
@@ -117,13 +119,19 @@ struct helper {
 /* Runs on a stack of its own in our memory while we are stopped (as after vfork): nothing but syscalls. */
 static int run_helper(void *arg)
 {
+	const struct itimerval second = {.it_value = {.tv_sec = 1}};
 	struct helper *helper = arg;
 	uint64_t none = 0;
 
+	if (helper->is_silent)
+		csink_rawcall(SYS_close_range, 0, ~0U, 0);
+	/* The program waits for a second at most. Such a helper may be killed at any moment. */
+	if (helper->is_silent && helper->is_awaited)
+		csink_rawcall(SYS_setitimer, ITIMER_REAL, &second, NULL);
 	/* What it prints is the report: ours goes to stderr. dup2 is the child's own, the fd table is not shared. */
-	if (kept_stderr >= 0)
+	else if (kept_stderr >= 0)
 		csink_rawcall(SYS_dup3, kept_stderr, STDERR_FILENO, 0);
-	if (csink_config.report && csink_rawcall(SYS_dup3, STDERR_FILENO, STDOUT_FILENO, 0) < 0)
+	if (csink_config.report && !helper->is_silent && csink_rawcall(SYS_dup3, STDERR_FILENO, STDOUT_FILENO, 0) < 0)
 		csink_rawcall(SYS_close, STDOUT_FILENO); /* the program's stdout is no place for it */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 	/* The child's own: without libc, which would ask all threads to do the same. */
@@ -185,13 +193,14 @@ static bool needs_root(const char *run_dir)
 }
 
 /* Executes countersink with @argv, whose first place is free. Returns 0 or a positive errno. */
-static int start_helper(const char **argv, bool is_root, bool is_awaited)
+static int start_helper(const char **argv, bool is_root, bool is_silent, bool is_awaited)
 {
 	char program[PATH_MAX];
 	/* Two stacks and the environment. Not malloc'ed: the process may be ending in a signal handler. */
 	size_t bytes = 2 * HELPER_STACK + environment_bytes();
 	char *stack = csink_private_map(bytes), **envp = (char **)(stack + 2 * HELPER_STACK);
-	struct helper helper = {(char *const *)argv, envp, stack + HELPER_STACK, is_root, is_awaited, ENOENT};
+	struct helper helper = {(char *const *)argv, envp,  stack + HELPER_STACK, is_root, is_silent,
+				is_awaited,          ENOENT};
 	uint64_t all = ~0ULL, saved;
 	int status = 0;
 	pid_t pid;
@@ -219,7 +228,7 @@ static int start_helper(const char **argv, bool is_root, bool is_awaited)
 static void make_profile(const char *run_dir, const char *to)
 {
 	const char *argv[] = {NULL, "report", "-o", to, csink_config.report ? "--" : "--quiet", run_dir, NULL};
-	int err = start_helper(argv, needs_root(run_dir), true);
+	int err = start_helper(argv, needs_root(run_dir), false, true);
 
 	if (err == ENOENT)
 		csink_finish_complain("no countersink beside the library: `countersink report -o %s %s` makes the "
@@ -236,7 +245,7 @@ void csink_finish_salvage(const char *place)
 	int is_subreaper = 0;
 
 	csink_rawcall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_subreaper);
-	start_helper(argv, false, is_subreaper || csink_process.pid == 1);
+	start_helper(argv, false, true, is_subreaper || csink_process.pid == 1);
 }
 
 /* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */

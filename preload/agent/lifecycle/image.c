@@ -363,8 +363,9 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 	}
 	csink_bus_guard_enter(); /* a recording may be truncated as soon as it is there */
 	if (open_first_recording()) {
-		/* Under a filter not all the calls that this takes may be allowed. */
-		if (csink_config.standalone && csink_config.owner == getpid() && status && !status->nr_filters)
+		/* Under a filter not all the calls that this takes may be allowed; a tracer may wait for the helper. */
+		if (csink_config.standalone && csink_config.owner == getpid() && status && !status->nr_filters &&
+		    !status->tracer)
 			csink_killed_runs_look();
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);

@@ -3,7 +3,7 @@
 #define CSINK_KILLED_RUNS_H
 
 /**
- * Look for some beside this run's directory, at most 8 of them, and have a helper make their profiles: at most one
+ * Look for some in $COUNTERSINK_PLACE, in 8 directories at most, and have a helper make their profiles: at most one
  * helper a second for the same ones. Context: init, in the first process of a run, before anything is sampled.
  */
 void csink_killed_runs_look(void);
