@@ -2,6 +2,7 @@
 #ifndef CSINK_PATH_H
 #define CSINK_PATH_H
 
+#include <limits.h>
 #include <string.h>
 
 /** The last component of a path; a path that ends in '/' as it is. */
@@ -11,5 +12,9 @@ static inline const char *csink_base_name(const char *path)
 
 	return slash && slash[1] ? slash + 1 : path;
 }
+
+/** The program that runs; of its path, so many last components are left out: 1 is its directory. Returns 0, or -errno
+ * of /proc/self/exe, and then an empty path. */
+int csink_path_of_program(char path[PATH_MAX], int up);
 
 #endif

@@ -13,6 +13,14 @@ bool csink_protobuf_room(struct csink_protobuf *b, size_t more)
 	return !b->err;
 }
 
+void csink_protobuf_append(struct csink_protobuf *b, const void *bytes, size_t len)
+{
+	if (!len || !csink_protobuf_room(b, len))
+		return;
+	memcpy(b->bytes + b->used, bytes, len);
+	b->used += len;
+}
+
 void csink_protobuf_varint(struct csink_protobuf *b, uint64_t value)
 {
 	if (csink_protobuf_room(b, CSINK_VARINT_MAX))
@@ -42,10 +50,7 @@ void csink_protobuf_bytes(struct csink_protobuf *b, uint32_t field, const void *
 {
 	csink_protobuf_varint(b, field << 3 | WIRE_BYTES);
 	csink_protobuf_varint(b, len);
-	if (!len || !csink_protobuf_room(b, len))
-		return;
-	memcpy(b->bytes + b->used, bytes, len);
-	b->used += len;
+	csink_protobuf_append(b, bytes, len);
 }
 
 /* One byte is kept for the length; more are made at the end in the rare case. */

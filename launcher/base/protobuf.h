@@ -34,6 +34,9 @@ static inline size_t csink_varint_store(unsigned char *to, uint64_t value)
 	return nr;
 }
 
+/** Append what another message or list has of its own. */
+void csink_protobuf_append(struct csink_protobuf *b, const void *bytes, size_t len);
+
 /** Append a number alone, as elements of packed lists are. */
 void csink_protobuf_varint(struct csink_protobuf *b, uint64_t value);
 

@@ -1,6 +1,7 @@
 /* Foreign text in each output format: see text.h. */
 #include "launcher/base/text.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -163,4 +164,25 @@ size_t csink_text_utf8(char *buf, const char *text, size_t len)
 		used += bytes;
 	}
 	return used;
+}
+
+static int hex(char c)
+{
+	return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 : -1;
+}
+
+size_t csink_text_undo_percent(char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at; at++) {
+		if (*at == '%' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
+			*to++ = (char)(hex(at[1]) << 4 | hex(at[2]));
+			at += 2;
+		} else {
+			*to++ = *at;
+		}
+	}
+	*to = 0;
+	return (size_t)(to - text);
 }

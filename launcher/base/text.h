@@ -62,4 +62,7 @@ size_t csink_text_vformat(char *buf, size_t size, const char *fmt, va_list ap) _
  */
 size_t csink_text_utf8(char *buf, const char *text, size_t len);
 
+/** Undo %NN, as in URLs, in place. Returns the new length; "%00" becomes a NUL within the text. Context: thread. */
+size_t csink_text_undo_percent(char *text);
+
 #endif

@@ -11,6 +11,7 @@
 #include "include/internal/cleanup.h"
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
+#include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/gate/counting.h"
 #include "launcher/gate/qemu_read.h"
@@ -127,12 +128,8 @@ static int find_plugin(char *plugin, char *why, size_t why_size)
 {
 	static const char *const directories[] = {"lib", "lib64"};
 	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
 
-	self[len > 0 ? len : 0] = '\0';
-	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)
-		*slash = '\0';
+	csink_path_of_program(self, 2);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(directories); i++) {
 		if (snprintf(plugin, PATH_MAX, "%s/%s/" PLUGIN, self, directories[i]) < PATH_MAX &&
 		    !access(plugin, R_OK))

@@ -211,15 +211,9 @@ static void put_dictionary(struct otlp *o)
 	struct csink_protobuf *b = &o->out;
 	size_t start = csink_protobuf_begin(b, REQUEST_DICTIONARY);
 
-	if (csink_protobuf_room(b, o->tables.used + o->attributes.used)) {
-		memcpy(b->bytes + b->used, o->tables.bytes, o->tables.used);
-		b->used += o->tables.used;
-	}
+	csink_protobuf_append(b, o->tables.bytes, o->tables.used);
 	csink_protobuf_bytes(b, DICTIONARY_ATTRIBUTE, NULL, 0);
-	if (o->attributes.used && csink_protobuf_room(b, o->attributes.used)) {
-		memcpy(b->bytes + b->used, o->attributes.bytes, o->attributes.used);
-		b->used += o->attributes.used;
-	}
+	csink_protobuf_append(b, o->attributes.bytes, o->attributes.used);
 	for (uint32_t i = 0; i < o->texts->nr_strings; i++)
 		csink_protobuf_bytes(b, DICTIONARY_STRING, o->texts->strings[i].text, o->texts->strings[i].len);
 	csink_protobuf_end(b, start);
@@ -309,23 +303,16 @@ static void put_resource_attribute(struct csink_protobuf *b, const char *key, si
 static int put_listed(struct csink_protobuf *b, const char *pair, size_t len)
 {
 	const char *equals = memchr(pair, '=', len);
-	CSINK_AUTO_FREE char *plain = malloc(len + 1), *valid = NULL;
-	size_t nr = 0, nr_valid;
-	unsigned int byte;
+	CSINK_AUTO_FREE char *plain = NULL, *valid = NULL;
+	size_t nr, nr_valid;
 
-	if (!plain)
-		return -ENOMEM;
 	if (!equals || equals == pair)
 		return 0;
-	for (const char *at = equals + 1; at < pair + len; at++) {
-		if (*at == '%' && at + 2 < pair + len && sscanf(at + 1, "%2x", &byte) == 1 && byte) {
-			plain[nr++] = (char)byte;
-			at += 2;
-		} else {
-			plain[nr++] = *at;
-		}
-	}
-	plain[nr] = 0;
+	plain = strndup(equals + 1, (size_t)(pair + len - equals - 1));
+	if (!plain)
+		return -ENOMEM;
+	csink_text_undo_percent(plain);
+	nr = strlen(plain); /* "%00" ends it */
 	nr_valid = csink_text_utf8(NULL, plain, nr);
 	valid = malloc(nr_valid + 1);
 	if (!valid)

@@ -18,6 +18,7 @@
 #include "launcher/output/pprof.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
+#include "preload/core/names_match.h"
 
 /* Labels of which a server would make a series for each process, thread or sample, or that a frame shows already. */
 static const char *const dropped[] = {CSINK_LABEL_PID,  CSINK_LABEL_TID, CSINK_LABEL_PROCESS, CSINK_LABEL_THREAD,
@@ -181,22 +182,9 @@ static int add_types(struct forming *f)
 
 /* ---- labels ---- */
 
-/* Whether a list of names, separated by commas, has one. */
-static bool lists(const char *list, const char *name)
-{
-	size_t len;
-
-	for (; *list; list += len + (list[len] == ',')) {
-		len = strcspn(list, ",");
-		if (strlen(name) == len && !strncmp(list, name, len))
-			return true;
-	}
-	return false;
-}
-
 static bool is_kept(const struct forming *f, const char *key)
 {
-	if (lists(f->labels, "all") || lists(f->labels, key))
+	if (csink_names_match(f->labels, "all") || csink_names_match(f->labels, key))
 		return true;
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(dropped); i++) {
 		if (!strcmp(key, dropped[i]))
@@ -256,7 +244,7 @@ static uint32_t set_of(struct forming *f, uint32_t id)
 /* Empty ones are left out; those that differ in what is known of their symbols are one. */
 static uint32_t mapping_of(struct forming *f, uint32_t id)
 {
-	struct csink_profile_mapping m = f->p->mappings[id], key, *known;
+	struct csink_profile_mapping m = f->p->mappings[id], key;
 
 	if (!id || f->mappings[id])
 		return f->mappings[id];
@@ -271,11 +259,7 @@ static uint32_t mapping_of(struct forming *f, uint32_t id)
 		csink_profile_mapping_add(f->to, &m);
 		return f->mappings[id];
 	}
-	known = &f->to->mappings[f->mappings[id]];
-	known->has_functions &= m.has_functions;
-	known->has_filenames &= m.has_filenames;
-	known->has_lines &= m.has_lines;
-	known->has_inlines &= m.has_inlines;
+	csink_profile_mapping_join(&f->to->mappings[f->mappings[id]], &m);
 	return f->mappings[id];
 }
 
@@ -350,24 +334,13 @@ static uint32_t stack_of(struct forming *f, uint32_t id)
 	return f->stacks[id] = csink_profile_stack_add(f->to, f->ids, range->nr);
 }
 
-/* Whether a sample counts for anything. */
-static bool is_counted(const struct csink_profile *p, uint32_t sample)
-{
-	const int64_t *values = csink_profile_values(p, sample);
-	uint32_t k = 0;
-
-	while (k < p->nr_types && !values[k])
-		k++;
-	return k < p->nr_types;
-}
-
 /* The program's own mapping comes first, as readers of pprof expect it, if a sample is in it. */
 static bool is_program_used(const struct csink_profile *p)
 {
 	for (uint32_t i = 0; p->nr_mappings > 1 && i < p->nr_samples; i++) {
 		const struct csink_profile_range *range = &p->stacks[p->samples[i].stack];
 
-		for (uint32_t k = 0; k < range->nr && is_counted(p, i); k++) {
+		for (uint32_t k = 0; k < range->nr && csink_profile_sample_counts(p, i); k++) {
 			if (p->locations[p->stack_ids[range->first + k]].mapping == 1)
 				return true;
 		}
@@ -380,12 +353,8 @@ static bool is_program_used(const struct csink_profile *p)
 static int prepare(struct forming *f)
 {
 	const struct csink_profile *p = f->p;
-	uint32_t most_lines = 0, longest = 0, most_labels = 0;
+	uint32_t most_labels = 0;
 
-	for (uint32_t i = 0; i < p->nr_locations; i++)
-		most_lines = CSINK_MAX(most_lines, p->locations[i].nr_lines);
-	for (uint32_t i = 0; i < p->nr_stacks; i++)
-		longest = CSINK_MAX(longest, p->stacks[i].nr);
 	for (uint32_t i = 0; i < p->nr_label_sets; i++)
 		most_labels = CSINK_MAX(most_labels, p->label_sets[i].nr);
 	f->to = csink_profile_create();
@@ -397,8 +366,8 @@ static int prepare(struct forming *f)
 	f->locations = calloc(p->nr_locations, sizeof(*f->locations));
 	f->stacks = calloc(p->nr_stacks, sizeof(*f->stacks));
 	f->sets = calloc(p->nr_label_sets, sizeof(*f->sets));
-	f->key = calloc(1, 16 + ((size_t)most_lines + 1) * sizeof(struct csink_profile_line));
-	f->ids = calloc((size_t)longest + 1, sizeof(*f->ids));
+	f->key = calloc(1, 16 + ((size_t)csink_profile_most_lines(p) + 1) * sizeof(struct csink_profile_line));
+	f->ids = calloc((size_t)csink_profile_longest_stack(p) + 1, sizeof(*f->ids));
 	f->set = calloc((size_t)most_labels + 1, sizeof(*f->set));
 	return f->to && f->mapping_keys && f->location_keys && f->strings && f->mappings && f->functions &&
 			       f->locations && f->stacks && f->sets && f->key && f->ids && f->set
@@ -422,7 +391,7 @@ static int form(struct forming *f)
 		mapping_of(f, 1);
 	csink_profile_expect(f->to, p->nr_samples);
 	for (uint32_t i = 0; i < p->nr_samples && !csink_profile_error(f->to); i++) {
-		if (is_counted(p, i))
+		if (csink_profile_sample_counts(p, i))
 			csink_profile_sample_add(f->to, stack_of(f, p->samples[i].stack),
 						 set_of(f, p->samples[i].labels), csink_profile_values(p, i));
 	}

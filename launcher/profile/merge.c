@@ -83,7 +83,7 @@ static csink_str_t string_of(struct adding *a, csink_str_t id)
 static uint32_t mapping_of(struct adding *a, uint32_t id)
 {
 	struct csink_profile *sum = a->m->sum;
-	struct csink_profile_mapping m = a->p->mappings[id], *known;
+	struct csink_profile_mapping m = a->p->mappings[id];
 	struct {
 		csink_str_t file, build_id;
 		uint64_t offset, size;
@@ -103,12 +103,7 @@ static uint32_t mapping_of(struct adding *a, uint32_t id)
 		csink_profile_mapping_add(sum, &m);
 		return a->mappings[id];
 	}
-	/* What is not so in all of them is not so. */
-	known = &sum->mappings[a->mappings[id]];
-	known->has_functions &= m.has_functions;
-	known->has_filenames &= m.has_filenames;
-	known->has_lines &= m.has_lines;
-	known->has_inlines &= m.has_inlines;
+	csink_profile_mapping_join(&sum->mappings[a->mappings[id]], &m);
 	return a->mappings[id];
 }
 
@@ -292,12 +287,7 @@ static void add_scalars(struct adding *a)
 static int prepare(struct adding *a, const uint32_t *type_order)
 {
 	const struct csink_profile *p = a->p;
-	uint32_t i, most_lines = 0, longest = 0;
 
-	for (i = 0; i < p->nr_locations; i++)
-		most_lines = CSINK_MAX(most_lines, p->locations[i].nr_lines);
-	for (i = 0; i < p->nr_stacks; i++)
-		longest = CSINK_MAX(longest, p->stacks[i].nr);
 	a->strings = calloc(p->nr_strings, sizeof(*a->strings));
 	a->mappings = calloc(p->nr_mappings, sizeof(*a->mappings));
 	a->functions = calloc(p->nr_functions, sizeof(*a->functions));
@@ -305,8 +295,8 @@ static int prepare(struct adding *a, const uint32_t *type_order)
 	a->stacks = calloc(p->nr_stacks, sizeof(*a->stacks));
 	a->labels = calloc(p->nr_label_sets, sizeof(*a->labels));
 	a->types = calloc(p->nr_types + 1, sizeof(*a->types));
-	a->key = calloc(1, 16 + (size_t)most_lines * sizeof(struct csink_profile_line));
-	a->ids = calloc(longest + 1, sizeof(*a->ids));
+	a->key = calloc(1, 16 + (size_t)csink_profile_most_lines(p) * sizeof(struct csink_profile_line));
+	a->ids = calloc((size_t)csink_profile_longest_stack(p) + 1, sizeof(*a->ids));
 	if (!a->strings || !a->mappings || !a->functions || !a->locations || !a->stacks || !a->labels || !a->types ||
 	    !a->key || !a->ids || add_types(a, type_order))
 		return -ENOMEM;

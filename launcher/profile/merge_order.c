@@ -131,16 +131,6 @@ static int compare_types(const void *a, const void *b, void *context)
 
 /* ---- what samples lead to ---- */
 
-static bool has_value(const struct csink_profile *sum, uint32_t sample)
-{
-	const int64_t *values = csink_profile_values(sum, sample);
-	uint32_t i = 0;
-
-	while (i < sum->nr_types && !values[i])
-		i++;
-	return i < sum->nr_types;
-}
-
 static void mark(struct csink_merge_ranks *o)
 {
 	const struct csink_profile *sum = o->sum;
@@ -148,7 +138,7 @@ static void mark(struct csink_merge_ranks *o)
 	for (uint32_t i = 0; i < sum->nr_samples; i++) {
 		const struct csink_profile_range *stack = &sum->stacks[sum->samples[i].stack];
 
-		o->samples.used[i] = has_value(sum, i);
+		o->samples.used[i] = csink_profile_sample_counts(sum, i);
 		for (uint32_t k = 0; k < stack->nr && o->samples.used[i]; k++)
 			o->locations.used[sum->stack_ids[stack->first + k]] = true;
 	}

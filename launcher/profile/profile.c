@@ -190,6 +190,32 @@ uint32_t csink_profile_mapping_add(struct csink_profile *p, const struct csink_p
 	return p->nr_mappings++;
 }
 
+void csink_profile_mapping_join(struct csink_profile_mapping *known, const struct csink_profile_mapping *m)
+{
+	known->has_functions &= m->has_functions;
+	known->has_filenames &= m->has_filenames;
+	known->has_lines &= m->has_lines;
+	known->has_inlines &= m->has_inlines;
+}
+
+uint32_t csink_profile_most_lines(const struct csink_profile *p)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < p->nr_locations; i++)
+		most = CSINK_MAX(most, p->locations[i].nr_lines);
+	return most;
+}
+
+uint32_t csink_profile_longest_stack(const struct csink_profile *p)
+{
+	uint32_t longest = 0;
+
+	for (uint32_t i = 0; i < p->nr_stacks; i++)
+		longest = CSINK_MAX(longest, p->stacks[i].nr);
+	return longest;
+}
+
 uint32_t csink_profile_function_add(struct csink_profile *p, const struct csink_profile_function *f)
 {
 	uint32_t hash = (uint32_t)csink_hash_bytes(f, sizeof(*f));

@@ -209,6 +209,24 @@ static inline const int64_t *csink_profile_values(const struct csink_profile *p,
 	return p->values + (uint64_t)sample * p->nr_types;
 }
 
+/** Is any value of a sample not 0? Context: any. */
+static inline bool csink_profile_sample_counts(const struct csink_profile *p, uint32_t sample)
+{
+	const int64_t *values = csink_profile_values(p, sample);
+	uint32_t i = 0;
+
+	while (i < p->nr_types && !values[i])
+		i++;
+	return i < p->nr_types;
+}
+
+/** The lines of the location that has most, and the locations of the longest stack. Context: any. */
+uint32_t csink_profile_most_lines(const struct csink_profile *p);
+uint32_t csink_profile_longest_stack(const struct csink_profile *p);
+
+/** Two mappings become one: what is not so of both is not so of @known. Context: thread. */
+void csink_profile_mapping_join(struct csink_profile_mapping *known, const struct csink_profile_mapping *m);
+
 /** Say that so many samples are about to be added, each with a stack of its own: room for them is made at once. */
 void csink_profile_expect(struct csink_profile *p, uint32_t nr_samples);
 

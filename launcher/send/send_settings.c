@@ -13,6 +13,7 @@
 #include "include/internal/grow.h"
 #include "launcher/base/json_read.h"
 #include "launcher/base/message.h"
+#include "launcher/base/text.h"
 #include "launcher/send/send_base64.h"
 #include "launcher/send/send_options.h"
 
@@ -128,28 +129,6 @@ static int read_headers(struct csink_send_settings *s, const char *path, char *w
 	return err ? csink_why(err, why, why_bytes, "%s, line %zu: no header (NAME: VALUE)", path, nr) : 0;
 }
 
-static int hex(char c)
-{
-	return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 : -1;
-}
-
-/* Undo %NN, in place. Returns the new length. */
-static size_t undo_percent(char *text)
-{
-	char *to = text;
-
-	for (const char *at = text; *at; at++) {
-		if (*at == '%' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
-			*to++ = (char)(hex(at[1]) << 4 | hex(at[2]));
-			at += 2;
-		} else {
-			*to++ = *at;
-		}
-	}
-	*to = 0;
-	return (size_t)(to - text);
-}
-
 /* OTEL_EXPORTER_OTLP_HEADERS: "NAME=VALUE,...", and %NN for a byte. */
 static int add_listed(struct csink_send_settings *s, const char *name, const char *list, char *why, size_t why_bytes)
 {
@@ -169,7 +148,7 @@ static int add_listed(struct csink_send_settings *s, const char *name, const cha
 			break;
 		}
 		key_len = trim(&key, (size_t)(equals - pair));
-		len = undo_percent(equals + 1);
+		len = csink_text_undo_percent(equals + 1);
 		value = equals + 1;
 		len = trim(&value, len);
 		err = add_given(s, key, key_len, value, len);

@@ -15,6 +15,7 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
+#include "launcher/base/path.h"
 #include "preload/core/preload_entry.h"
 #include "preload/core/program_file.h"
 #include "preload/core/record/run_dir.h"
@@ -57,18 +58,13 @@ int csink_library_file(const char *entry, size_t length, char path[PATH_MAX])
 int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 {
 	static const char *const directories[] = {"lib", "lib64"};
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char self[PATH_MAX]; /* the directory above bin */
+	int err = csink_path_of_program(self, 2);
 	bool found = false;
-	char *slash;
 
-	if (len <= 0)
+	if (err)
 		return csink_why(-ENOENT, why, why_size,
-				 "cannot find where countersink is installed (/proc/self/exe: %s)", strerror(errno));
-	self[len] = '\0';
-	/* The directory above bin: its name is in self, since the link is absolute. */
-	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)
-		*slash = '\0';
+				 "cannot find where countersink is installed (/proc/self/exe: %s)", strerror(-err));
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(directories) && !found; i++) {
 		snprintf(path, size, "%s/%s/" CSINK_LIBRARY, self, directories[i]);
 		found = !access(path, R_OK);

@@ -21,23 +21,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* An address that is never mapped; and what csink_own_call_large has. */
-enum {
-	NOWHERE = 4096,
-	HERE = -100, /* AT_FDCWD */
-	NO_FILE = INT16_MIN,
-	NO_THREAD,
-	OPEN_FLAGS,
-	SOCKET_TYPE,
-	ACCEPT_FLAGS,
-};
-
-const int32_t csink_own_call_large[CSINK_NR_OWN_CALL_LARGE] = {
-	0x7ffffff0,           /* a file descriptor that is never open */
-	INT32_MAX,  02000002, /* O_RDWR | O_CLOEXEC */
-	02004005,             /* SOCK_SEQPACKET and its flags */
-	02004000,             /* SOCK_CLOEXEC | SOCK_NONBLOCK */
-};
+/* An address that is never mapped, and a file descriptor that is never open. */
+enum { NOWHERE = 4096, NO_FILE = 0x7ffffff0, HERE = -100 /* AT_FDCWD */ };
 
 #define LIFE CSINK_CALLS_LIFE
 #define RIGHTS CSINK_CALLS_RIGHTS
@@ -73,7 +58,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"close", SYS_close, LIFE, {NO_FILE}},
 	{"getpid", SYS_getpid, CSINK_CALLS_SELF | CSINK_CALLS_SCAN | LIFE, {0}},
 	{"gettid", SYS_gettid, LIFE, {0}},
-	{"openat", SYS_openat, LIFE, {HERE, NOWHERE, OPEN_FLAGS, 0600}},
+	{"openat", SYS_openat, LIFE, {HERE, NOWHERE, 02000002 /* O_RDWR | O_CLOEXEC */, 0600}},
 	{"faccessat", SYS_faccessat, LIFE, {HERE, NOWHERE, 0}},
 	{"ftruncate", SYS_ftruncate, LIFE, {NO_FILE, 4096}},
 	{"newfstatat", SYS_newfstatat, LIFE, {HERE, NOWHERE, NOWHERE, 0}},
@@ -92,7 +77,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"geteuid", SYS_geteuid, RIGHTS | LIFE, {0}},
 	{"getgid", SYS_getgid, LIFE, {0}},
 	{"getegid", SYS_getegid, LIFE, {0}},
-	{"socket", SYS_socket, CSINK_CALLS_ARM, {1 /* AF_UNIX */, SOCKET_TYPE}},
+	{"socket", SYS_socket, CSINK_CALLS_ARM, {1 /* AF_UNIX */, 02004005 /* SOCK_SEQPACKET and its flags */}},
 	{"connect", SYS_connect, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 110}},
 	{"sendmsg", SYS_sendmsg, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 0x4000 /* MSG_NOSIGNAL */}},
 	{"ppoll", SYS_ppoll, CSINK_CALLS_ARM, {NOWHERE, 1, NOWHERE, NOWHERE, 8}},
@@ -100,7 +85,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"pwrite64", SYS_pwrite64, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 4, 0}},
 	{"bind", SYS_bind, CSINK_CALLS_LAUNCHER, {NO_FILE, NOWHERE, 110}},
 	{"listen", SYS_listen, CSINK_CALLS_LAUNCHER, {NO_FILE, 1}},
-	{"accept4", SYS_accept4, CSINK_CALLS_LAUNCHER, {NO_FILE, 0, 0, ACCEPT_FLAGS}},
+	{"accept4", SYS_accept4, CSINK_CALLS_LAUNCHER, {NO_FILE, 0, 0, 02004000 /* SOCK_CLOEXEC | SOCK_NONBLOCK */}},
 	{"recvmsg", SYS_recvmsg, CSINK_CALLS_LAUNCHER, {NO_FILE, NOWHERE, 64 /* MSG_DONTWAIT */}},
 	{"getsockopt",
 	 SYS_getsockopt,
@@ -112,7 +97,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"getrandom", SYS_getrandom, 0, {NOWHERE, 1, 0}},
 	{"prlimit64", SYS_prlimit64, LIFE, {0, RLIMIT_STACK, 0, NOWHERE}},
 	{"futex", SYS_futex, 0, {NOWHERE, 129 /* FUTEX_WAKE_PRIVATE */, 1}},
-	{"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, CSINK_CALLS_QUEUE | LIFE, {NO_THREAD, NO_THREAD, 0, NOWHERE}},
+	{"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, CSINK_CALLS_QUEUE | LIFE, {INT32_MAX, INT32_MAX, 0, NOWHERE}},
 	{"fstatfs", SYS_fstatfs, 0, {NO_FILE, NOWHERE}},
 	{"fgetxattr", SYS_fgetxattr, 0, {NO_FILE, NOWHERE, NOWHERE, 0}},
 	{"unlinkat", SYS_unlinkat, 0, {HERE, NOWHERE, 0}},
@@ -199,9 +184,8 @@ static void try_from(volatile uint32_t *at)
 		if (call->number == SYS_rt_sigreturn)
 			return_from_handler();
 		else
-			csink_rawcall6(call->number, csink_own_call_arg(call, 0), csink_own_call_arg(call, 1),
-				       csink_own_call_arg(call, 2), csink_own_call_arg(call, 3),
-				       csink_own_call_arg(call, 4), 0);
+			csink_rawcall6(call->number, call->args[0], call->args[1], call->args[2], call->args[3],
+				       call->args[4], 0);
 	}
 }
 

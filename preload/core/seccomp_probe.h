@@ -49,22 +49,10 @@ struct csink_own_call {
 	char name[18];
 	uint16_t number;
 	uint16_t calls;  /* enum csink_calls: what cannot be done without it; 0: made at the start of a process alone */
-	int16_t args[5]; /* by csink_own_call_arg(); the sixth is 0 */
+	int32_t args[5]; /* the sixth is 0 */
 };
 
 extern const struct csink_own_call csink_own_calls[];
-
-#define CSINK_NR_OWN_CALL_LARGE 5
-extern const int32_t csink_own_call_large[CSINK_NR_OWN_CALL_LARGE];
-
-/** An argument; the lowest numbers stand for those that need 32 bits. Context: any. */
-static inline int32_t csink_own_call_arg(const struct csink_own_call *call, uint32_t i)
-{
-	int32_t arg = call->args[i], large = arg - INT16_MIN;
-
-	return large < CSINK_NR_OWN_CALL_LARGE ? csink_own_call_large[large] : arg;
-}
-
 extern const uint32_t csink_nr_own_calls;
 
 /** The latest children that csink_filters_try made. */

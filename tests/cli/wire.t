@@ -103,7 +103,7 @@ is "$(python3 "$RULES" --show wired.pb.gz | sed '/^labels/,$ { /^labels/!d }' | 
 	'two names that became one are two again; samples that became one are added up'
 
 # Empty entries: frames without a place, functions and mappings without a name, samples that count for nothing.
-PYTHONPATH=$SRC/tests/send python3 -B -c '
+PYTHONPATH=$SRC/tests/guests python3 -B -c '
 from protobuf import encode
 out = encode(1, encode(1, 1) + encode(2, 2))
 for stack, value in ((1, 2, 3, 4), 5), ((4, 3, 2), 6), ((), 7), ((1,), 0), ((5,), 0):

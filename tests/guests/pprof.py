@@ -1,43 +1,7 @@
 """A reader of gzipped pprof that is not ours: just what the tests ask of a profile. Source: pprof's profile.proto."""
 import gzip
 
-
-def _varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
-
-
-def _fields(data):
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        if key & 7 == 0:
-            value, at = _varint(data, at)
-        elif key & 7 == 2:
-            size, at = _varint(data, at)
-            value = data[at:at + size]
-            if len(value) != size:
-                raise ValueError('a field is cut short')
-            at += size
-        else:
-            raise ValueError('wire type %d' % (key & 7))
-        yield key >> 3, value
-
-
-def _packed(value):
-    if isinstance(value, int):
-        return [value]
-    numbers, at = [], 0
-    while at < len(value):
-        number, at = _varint(value, at)
-        numbers.append(number)
-    return numbers
+import protobuf
 
 
 class Profile:
@@ -49,22 +13,22 @@ class Profile:
         with gzip.open(path) as f:
             data = f.read()
         raw = {n: [] for n in range(1, 15)}
-        for number, value in _fields(data):
+        for number, value in protobuf.fields(data):
             raw.setdefault(number, []).append(value)
         self.strings = [s.decode('utf-8', 'replace') for s in raw[6]]
         functions, files = {}, {}
         for message in raw[5]:
-            fields = dict(_fields(message))
+            fields = dict(protobuf.fields(message))
             functions[fields.get(1, 0)] = self.strings[fields.get(2, 0)]
             files[fields.get(1, 0)] = self.strings[fields.get(4, 0)]
         locations, lines, addresses, objects = {}, {}, {}, {}
         mappings = {}
         for message in raw[3]:
-            fields = dict(_fields(message))
+            fields = dict(protobuf.fields(message))
             mappings[fields.get(1, 0)] = (self.strings[fields.get(5, 0)], fields.get(4, 0) - fields.get(2, 0))
         for message in raw[4]:
             number, address, mapping, names, places = 0, 0, 0, [], []
-            for field, value in _fields(message):
+            for field, value in protobuf.fields(message):
                 if field == 1:
                     number = value
                 elif field == 2:
@@ -72,38 +36,38 @@ class Profile:
                 elif field == 3:
                     address = value
                 elif field == 4:
-                    line = dict(_fields(value))
+                    line = dict(protobuf.fields(value))
                     names.append(functions.get(line.get(1, 0), '?'))
                     places.append((names[-1], files.get(line.get(1, 0), ''), line.get(2, 0)))
             locations[number] = names or ['?']
             lines[number] = places or [('?', '', 0)]
             addresses[number] = [address] * len(lines[number])
             objects[number] = [mappings.get(mapping, ('', 0))] * len(lines[number])
-        types = [dict(_fields(message)) for message in raw[1]]
+        types = [dict(protobuf.fields(message)) for message in raw[1]]
         units = [self.strings[t.get(2, 0)] for t in types]
         column = units.index('nanoseconds') if 'nanoseconds' in units else 0
         self.samples = [self._sample(message, column, locations) for message in raw[2]]
-        stacks = [[n for field, value in _fields(message) if field == 1 for n in _packed(value)] for message in raw[2]]
+        stacks = [[n for field, value in protobuf.fields(message) if field == 1 for n in protobuf.numbers([value])] for message in raw[2]]
         self.lines = [sum((lines.get(n, []) for n in stack), []) for stack in stacks]
         self.addresses = [sum((addresses.get(n, []) for n in stack), []) for stack in stacks]
         self.objects = [sum((objects.get(n, []) for n in stack), []) for stack in stacks]
-        self.counts = [next((_packed(value)[0] for field, value in _fields(message) if field == 2), 0) for message in raw[2]]
+        self.counts = [next((next(protobuf.numbers([value])) for field, value in protobuf.fields(message) if field == 2), 0) for message in raw[2]]
         self.facts = {}
         for message in raw[13]:
-            for number in _packed(message):
+            for number in protobuf.numbers([message]):
                 key, _, text = self.strings[number].partition(': ')
                 self.facts.setdefault(key, []).append(text)
 
     def _sample(self, message, column, locations):
         stack, values, labels = [], [], {}
-        for field, value in _fields(message):
+        for field, value in protobuf.fields(message):
             if field == 1:
-                for number in _packed(value):
+                for number in protobuf.numbers([value]):
                     stack += locations.get(number, ['?'])
             elif field == 2:
-                values += _packed(value)
+                values += protobuf.numbers([value])
             elif field == 3:
-                label = dict(_fields(value))
+                label = dict(protobuf.fields(value))
                 labels[self.strings[label.get(1, 0)]] = (self.strings[label[2]] if label.get(2) else label.get(3, 0))
         return values[column], stack, labels
 

@@ -6,9 +6,11 @@ usage: otlp_rules.py [--1.9] FILE  print "accepted", or the first rule that is b
        otlp_rules.py --show FILE   print what a test compares: service, types with totals, counts
        otlp_rules.py --table       for each rule, a request that breaks it: a line each, "ok" or "not ok"
 """
+import os
 import sys
 
-from protobuf import encode, signed, varint
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'guests'))
+from protobuf import encode, signed, varint  # noqa: E402
 
 # Of each message: field number -> (name, kind). A kind in brackets may come several times; "ints" is a packed list.
 SCHEMA = {

@@ -6,10 +6,12 @@ usage: pprof_rules.py FILE        print "PYROSCOPE: verdict" and "PARCA: verdict
        pprof_rules.py --table     for each rule, a profile that breaks it and the verdict: a line each, "ok" or "not ok"
 """
 import gzip
+import os
 import re
 import sys
 
-from protobuf import Message, encode, numbers, signed
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'guests'))
+from protobuf import Message, encode, numbers, signed  # noqa: E402
 
 
 class Profile:

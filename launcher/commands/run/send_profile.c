@@ -11,6 +11,7 @@
 
 #include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
+#include "launcher/base/path.h"
 #include "launcher/base/send_url.h"
 #include "launcher/commands/run/run_options.h"
 #include "launcher/session/spawn.h"
@@ -35,15 +36,8 @@ int csink_send_check(const struct csink_options *o)
 static bool find_program(char path[PATH_MAX])
 {
 	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
 
-	self[len > 0 ? len : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (!slash)
-		return false;
-	*slash = '\0';
-	return snprintf(path, PATH_MAX, "%s/" PROGRAM, self) < PATH_MAX;
+	return !csink_path_of_program(self, 1) && snprintf(path, PATH_MAX, "%s/" PROGRAM, self) < PATH_MAX;
 }
 
 /* It has nothing to read, and prints on standard error alone. Returns its status as waitpid(2) has it, or -errno. */

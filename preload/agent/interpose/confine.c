@@ -70,8 +70,8 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 
 		if (call->calls == CSINK_CALLS_LAUNCHER)
 			continue;
-		for (uint32_t k = 0; k < CSINK_ARRAY_SIZE(call->args); k++)
-			data.args[k] = csink_own_call_arg(call, k);
+		for (size_t k = 0; k < CSINK_ARRAY_SIZE(call->args); k++)
+			data.args[k] = call->args[k];
 		verdict = csink_seccomp_run(prog, &data);
 		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~RARE_CALLS &&
 		    !found->refused)

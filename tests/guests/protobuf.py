@@ -1,4 +1,4 @@
-"""Protobuf, as far as the rules here need it: messages of numbers and bytes by their fields' numbers."""
+"""Protobuf, as far as the tests here need it: messages of numbers and bytes by their fields' numbers."""
 
 
 def varint(data, at):
