@@ -5,37 +5,38 @@
 #include "preload/agent/lifecycle/real.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 #include "preload/agent/lifecycle/libc.h"
 
-/* Room for the longest. */
-enum {
-	NAME_BYTES = sizeof(union {
-#define X(name) char name[sizeof(#name)];
-		CSINK_REALS(X)
+/* One after the other: a table would be half empty, and pointers the loader would have to relocate in every program. */
+static const char names[] =
+#define X(name) #name "\0"
+	CSINK_REALS(X);
 #undef X
-	}),
-};
 
-/* Not as pointers, which the loader would have to relocate in every program. */
-static const char names[CSINK_NR_REALS][NAME_BYTES] = {
-#define X(name) [CSINK_REAL_##name] = #name,
-	CSINK_REALS(X)
-#undef X
-};
+const char *csink_real_name(enum csink_real which)
+{
+	const char *name = names;
+
+	for (int i = 0; i < (int)which; i++)
+		name += strlen(name) + 1;
+	return name;
+}
 
 static void *reals[CSINK_NR_REALS], *other_clone, *other_daemon;
 
 static void *look_up(enum csink_real which)
 {
+	const char *name = csink_real_name(which);
 	void *real, *libcs;
 
-	if (!csink_libc_next(names[which], &real))
-		real = CSINK_ALLOW(dlsym)(RTLD_NEXT, names[which]);
+	if (!csink_libc_next(name, &real))
+		real = CSINK_ALLOW(dlsym)(RTLD_NEXT, name);
 	/* Another definition of the other names interposes libc as ours does; a function called clone or daemon may be
 	 * anything. */
 	if ((which == CSINK_REAL_clone || which == CSINK_REAL_daemon) && real && !csink_libc_has(real) &&
-	    (libcs = csink_libc_find(names[which]))) {
+	    (libcs = csink_libc_find(name))) {
 		*(which == CSINK_REAL_clone ? &other_clone : &other_daemon) = real;
 		real = libcs;
 	}
@@ -72,16 +73,11 @@ void *csink_real_other_daemon(void)
 	return other_daemon;
 }
 
-const char *csink_real_name(enum csink_real which)
-{
-	return names[which];
-}
-
 void csink_reals_init(void)
 {
 	void *any;
 
-	if (csink_libc_next(names[0], &any))
+	if (csink_libc_next(names, &any))
 		return;
 	for (int which = 0; which < CSINK_NR_REALS; which++)
 		look_up((enum csink_real)which);
