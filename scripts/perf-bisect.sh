@@ -139,7 +139,8 @@ find_questions()
 {
 	terms=$(git bisect terms --term-bad 2>/dev/null) || terms=bad
 	bad=$(git rev-parse --quiet --verify "refs/bisect/$terms^{commit}") || {
-		# By hand, not by git bisect.
+		# By hand, not by git bisect. What a bisection asked is no longer there.
+		rm -f "$directory/asked"
 		begin_questions >"$directory/questions"
 		return 0
 	}

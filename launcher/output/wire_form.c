@@ -184,7 +184,7 @@ static int add_types(struct forming *f)
 
 static bool is_kept(const struct forming *f, const char *key)
 {
-	if (csink_names_match(f->labels, "all") || csink_names_match(f->labels, key))
+	if (!strcmp(f->labels, "all") || csink_names_match(f->labels, key))
 		return true;
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(dropped); i++) {
 		if (!strcmp(key, dropped[i]))

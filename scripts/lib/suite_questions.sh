@@ -5,7 +5,8 @@
 # Whether a function got slower, in any case. A row is YAML.
 function_question()
 {
-	printf ' - \t    - "%s in \n' "$(printf %s "$1" | sed 's/["\\]/\\&/g')"
+	name=$(printf %s "$1" | sed 's/["\\]/\\&/g')
+	printf ' - \t    - "%s in \n - \t    - "%s at \n' "$name" "$name"
 }
 
 # slower_rows ROW <TAP: the questions whose answer is yes: of each slower case its slower functions, else its slower figures;
@@ -13,6 +14,13 @@ function_question()
 slower_rows()
 {
 	row=$1 awk '
+		BEGIN { nr = split(ENVIRON["row"], begins, "\n") }
+		function is_asked(line, i) {
+			for (i = 1; i <= nr; i++)
+				if (index(line, begins[i]) == 1)
+					return 1
+			return !nr
+		}
 		function flush() {
 			printf "%s", functions != "" ? functions : figures
 			name = functions = figures = ""
@@ -24,9 +32,12 @@ slower_rows()
 			match(text, / - .*: /)
 			name = substr(text, RSTART, RLENGTH)
 		}
-		/^    - "/ && name != "" && index($0, ENVIRON["row"]) == 1 && match($0, / regressed: /) {
+		/^    - "/ && name != "" && is_asked($0) && match($0, / regressed: /) {
 			row = substr($0, 1, RSTART)
-			if (row ~ / (in|at) [^ ]+ $/)
+			# Where a function of a script begins is another line in another commit.
+			if (row ~ / at [^ ]+:[0-9]+ $/)
+				sub(/[0-9]+ $/, "", row)
+			if (row ~ / (in|at) [^ ]+ ?$/)
 				functions = functions name "\t" row "\n"
 			else
 				figures = figures name "\t" row "\n"

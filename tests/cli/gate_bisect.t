@@ -170,9 +170,10 @@ ok 5 - f: CPU time unchanged: +0.1 % (95 % CI -0.2 to +0.2, q = 0.9), 1 ms inste
 1..5
 END
 . "$SRC/scripts/lib/suite_questions.sh"
-is "$(slower_rows '' <made.tap)" "$(printf ' - a: b: \t    - "beta in x \n - a: b: \t    - "gamma at y.py:3 \n - c: \t    - "CPU time \n')" \
-	"questions: the slower functions of each slower case, else its figures"
+is "$(slower_rows '' <made.tap)" "$(printf ' - a: b: \t    - "beta in x \n - a: b: \t    - "gamma at y.py:\n - c: \t    - "CPU time \n')" \
+	"questions: the slower functions of each slower case, else its figures; of a function of a script no line"
 is "$(slower_rows '    - "beta in ' <made.tap)" "$(printf ' - a: b: \t    - "beta in x ')" "questions about one function"
+is "$(slower_rows "$(function_question gamma | cut -f2)" <made.tap)" "$(printf ' - a: b: \t    - "gamma at y.py:')" "questions about one function of a script"
 # asked STATUS NAME QUESTION...
 asked() {
 	local status=$1 name=$2
@@ -182,6 +183,8 @@ asked() {
 	is $? "$status" "$name"
 }
 asked 1 "a slower function of a case: yes" ' - a: b: \t    - "beta in x '
+asked 1 "a slower function of a script, which was at another line: yes" ' - a: b: \t    - "gamma at y.py:'
+asked 1 "a function of a script, in whichever case: yes" "$(function_question gamma)"
 asked 1 "of two questions one is yes" ' - f: \t    - "beta in x ' ' - a: b: \t    - "gamma at y.py:3 '
 asked 0 "another function of it: no" ' - a: b: \t    - "alpha in x '
 asked 2 "an open function of another case: open" ' - c: \t    - "beta in x '

@@ -116,6 +116,32 @@ done
 is "$(python3 -c 'import json
 print(*sorted(case["case"] + ":" + case["process"] for case in json.load(open("../out.json"))["cases"] if case["verdict"] != "error"), sep=";")')" \
 	'a, [b]/of $(it)*:suite;a, [b]/same:suite;async:case;same #2:suite' "an asynchronous task has a process of its own, the others share one" || diag "$(cat ../out.tap ../err)"
+cat >quits.mjs <<'JS'
+import { Bench } from 'tinybench'
+
+globalThis.kept = 0
+const work = () => { for (let i = 0; i < 1e4; i++) kept += i }
+await new Bench({ time: 20 })
+	.add('a', work)
+	.add('quits', () => { if (process.env.COUNTERSINK_CASES) process.exit(0) })
+	.add('b', work)
+	.run()
+JS
+gate --suite --process=suite --screen 0 --confirm 2 --threshold 90% --alpha 90% --max-time 60 --self-check -- node quits.mjs
+like "$(cat ../out.tap)" '^not ok [0-9] - quits: error: the old side: its process ended in it, with status 0$' "a task that ends the process of all with status 0 is an error of its case" ||
+	diag "$(cat ../err)"
+like "$(cat ../out.tap)" '^ok [0-9] - a: ' "the task before it is judged"
+like "$(cat ../out.tap)" '^ok [0-9] - b: ' "the task behind it is judged"
+cat >two.mjs <<'JS'
+import { Bench } from 'tinybench'
+
+globalThis.kept = 0
+const work = () => { for (let i = 0; i < 1e4; i++) kept += i }
+const lists = new Bench({ time: 20 }).add('insert', work), sets = new Bench({ time: 20 }).add('insert', work)
+await (process.argv[2] === 'sets' ? sets : lists).run()
+JS
+gate --suite --screen 0 --confirm 2 --threshold 90% --alpha 90% --max-time 60 --self-check -- node two.mjs sets
+like "$(cat ../out.tap)" '^ok 1 - insert \\#2: ' "of two benches with a task of one name, only the second is run: it is the second in a list, too" || diag "$(cat ../out.tap ../err)"
 echo "console.log('no task')" >none.mjs
 gate --suite=tinybench --self-check -- node none.mjs
 is $? 4 "a program without tasks: status 4" || diag "$(cat ../out.tap ../err)"

@@ -19,6 +19,10 @@ void csink_shared_fail(struct csink_suite_case *const *cases, uint32_t nr, const
 /** Of those, the ones that have made nothing. */
 void csink_shared_fail_unmade(struct csink_suite_case *const *cases, uint32_t nr, const char *why);
 
+/** Take the report of a process that ended with status 0. Returns whether it ended within a case, which is given up:
+ * the others are worth another try. */
+bool csink_shared_left_early(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr);
+
 /** Take the report of a process: what each case has made, and the errors of those that fail. Returns the case that has
  * begun and not ended; NULL: none. */
 struct csink_suite_case *csink_shared_take(struct csink_suite *suite, int side, struct csink_suite_case *const *cases,

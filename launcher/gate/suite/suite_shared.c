@@ -129,6 +129,16 @@ bool csink_shared_blame(struct csink_suite *suite, int side, struct csink_suite_
 	return nr_failed;
 }
 
+bool csink_shared_left_early(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr)
+{
+	struct csink_suite_case *begun = csink_shared_take(suite, side, cases, nr);
+
+	if (!begun || begun->state != CSINK_SUITE_PENDING || begun->made)
+		return false;
+	csink_suite_case_fail(begun, "%s: its process ended in it, with status 0", csink_suite_sides[side]);
+	return true;
+}
+
 /* ---- how many iterations ---- */
 
 /* Run a side once without a profile. cpu: of the process. Returns 0, also where cases fail, and *again is whether the
@@ -157,9 +167,10 @@ static int try_once(struct csink_suite *suite, int side, double *cpu, bool *agai
 			*again = csink_shared_blame(suite, side, cases, (uint32_t)nr, why);
 		} else {
 			suite->shared.seconds = fmax(suite->shared.seconds, answer.seconds);
-			csink_shared_take(suite, side, cases, (uint32_t)nr);
-			csink_shared_fail_unmade(cases, (uint32_t)nr,
-						 "ran no case of that name, and ended with status 0");
+			*again = csink_shared_left_early(suite, side, cases, (uint32_t)nr);
+			if (!*again)
+				csink_shared_fail_unmade(cases, (uint32_t)nr,
+							 "ran no case of that name, and ended with status 0");
 		}
 		csink_suite_answer_free(&answer);
 	}

@@ -34,16 +34,19 @@ static void drop_others(struct csink_suite_case **cases, uint32_t *nr)
 	*nr = left;
 }
 
-/* Take what the process reports of a run that has ended well. */
-static void check_work(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr)
+/* Take what the process reports of a run that has ended well. Returns whether it is worth another try without the case
+ * that ended it. */
+static bool check_work(struct csink_suite *suite, int side, struct csink_suite_case *const *cases, uint32_t nr)
 {
-	csink_shared_take(suite, side, cases, nr);
+	if (csink_shared_left_early(suite, side, cases, nr))
+		return true;
 	csink_shared_fail_unmade(cases, nr, "a run reports no iterations");
 	for (uint32_t i = 0; i < nr; i++) {
 		if (cases[i]->state == CSINK_SUITE_PENDING && cases[i]->made != cases[i]->expected)
 			csink_suite_case_fail(cases[i], "a run made %.0f iterations instead of %.0f", cases[i]->made,
 					      cases[i]->expected);
 	}
+	return false;
 }
 
 /* A run of the cases, which takes from them those that fail. Returns 0, and *again is whether the run failed and is
@@ -71,7 +74,7 @@ static int make_run(struct csink_suite *suite, int side, uint32_t number, struct
 
 		*again = csink_shared_blame(suite, side, cases, *nr, why);
 	} else {
-		check_work(suite, side, cases, *nr);
+		*again = check_work(suite, side, cases, *nr);
 	}
 	drop_others(cases, nr);
 	return 0;

@@ -141,7 +141,8 @@ function replace(prototype, name, make) {
 function patch({ Bench, Task }) {
 	/* What is not chosen is never added: some versions call a function to see whether it is asynchronous. */
 	replace(Bench.prototype, 'add', (add) => function (name, fn, options) {
-		const order = chosen?.get(nameOf(this, name))
+		const own = nameOf(this, name) /* numbered as they are added, when they are listed, too */
+		const order = chosen?.get(own)
 		if (chosen && !order) return this
 		if (order) write({ case: order.case, begins: true })
 		const result = add.call(this, name, fn, options)
