@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 8
+#define CSINK_REC_VERSION 9
 #define CSINK_REC_SUFFIX ".rec"
 #define CSINK_REC_COLLECTED 0x746c6c63 /* no value that a file has which was overwritten by chance */
 #define CSINK_REC_COLLECTED_WHOLE 0x6c6c6177
@@ -30,6 +30,8 @@
 #define CSINK_REC_MAX_BYTES (1ULL << 30)
 
 #define CSINK_MAX_EVENTS 8
+#define CSINK_NR_RANK_VARIABLES 7
+#define CSINK_RANK_VALUE_BYTES 16 /* longer values are cut: no number of a process has as many digits */
 #define CSINK_MAX_DEPTH 512
 
 typedef uint32_t csink_ref_t; /* byte offset / 8 */
@@ -138,6 +140,8 @@ struct csink_rec_header {
 	char comm[16];
 	char exe[512];      /* readlink /proc/self/exe; "" unknown */
 	char cmdline[1024]; /* arguments, each ended by NUL, cut to size */
+	/* What the environment had of the variables that csink_rank_take() reads, in its order; "": not set. */
+	char rank_values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
 
 	/* CSINK_REC_COLLECTED (_WHOLE: the process had ended before), set by the process that collects and removes the
 	 * file while the writer goes on, which then keeps what it adds (finish.c). */

@@ -354,6 +354,7 @@ static void save_head(const struct saving *s, const struct csink_rec_header *hea
 	memcpy(to->comm, s->image->comm, sizeof(to->comm));
 	memcpy(to->exe, s->image->exe, sizeof(to->exe));
 	memcpy(to->cmdline, s->image->cmdline, sizeof(to->cmdline));
+	memcpy(to->rank_values, s->image->rank_values, sizeof(to->rank_values));
 }
 
 /* rows: those of the image, in order of their epochs. */

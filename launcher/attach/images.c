@@ -217,6 +217,7 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 		memcpy(image->comm, parent->comm, sizeof(image->comm));
 		memcpy(image->exe, parent->exe, sizeof(image->exe));
 		memcpy(image->cmdline, parent->cmdline, sizeof(image->cmdline));
+		memcpy(image->rank_values, parent->rank_values, sizeof(image->rank_values));
 		memcpy(image->root, parent->root, sizeof(image->root));
 		image->is_injected = parent->is_injected;
 		copy_mappings(images, image, parent);

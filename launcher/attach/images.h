@@ -31,6 +31,7 @@ struct csink_attach_image {
 	enum csink_rec_state state;
 	uint64_t start_ns, end_ns;
 	char comm[16], exe[512], cmdline[1024], root[64];
+	char rank_values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
 	bool is_left_out; /* only its CPU time is to be in the profile */
 	bool is_exec;     /* it began with an exec that was seen */
 	bool has_mapped;  /* something, since then */

@@ -10,9 +10,12 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/attach/images_impl.h"
+#include "launcher/base/rank.h"
 #include "preload/api/pmc/targets.h"
 #include "preload/core/status.h"
 #include "preload/core/sysfs.h"
+
+#define MAX_ENVIRON (256U << 10)
 
 /* Its first thread has what belongs to the process, unless that one has ended. It stands still meanwhile: be quick. */
 static int32_t task_of(int32_t pid)
@@ -53,6 +56,26 @@ static const char *without(const char *path, const char *prefix, size_t len)
 	return !strncmp(path, prefix, len) && path[len] == '/' ? path + len : path;
 }
 
+/* Of another user's process the environment cannot be read: then it has no rank. */
+static void read_rank(struct csink_attach_image *image)
+{
+	CSINK_AUTO_FREE char *block = malloc(MAX_ENVIRON + 1);
+	CSINK_AUTO_CLOSE int fd = -1;
+	size_t len = 0;
+	ssize_t n;
+	char path[64];
+
+	memset(image->rank_values, 0, sizeof(image->rank_values));
+	snprintf(path, sizeof(path), "/proc/%d/environ", task_of(image->pid));
+	fd = block ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	while (fd >= 0 && len < MAX_ENVIRON && (n = read(fd, block + len, MAX_ENVIRON - len)) > 0)
+		len += (size_t)n;
+	if (len) {
+		block[len] = '\0';
+		csink_rank_take_block(block, len, image->rank_values);
+	}
+}
+
 void csink_attach_image_read_names(struct csink_attach_image *image)
 {
 	char prefix[PATH_MAX], exe[PATH_MAX];
@@ -61,6 +84,7 @@ void csink_attach_image_read_names(struct csink_attach_image *image)
 	read_link(image->pid, "exe", exe, sizeof(exe));
 	snprintf(image->exe, sizeof(image->exe), "%.*s", (int)sizeof(image->exe) - 1, without(exe, prefix, len));
 	read_file(image->pid, "cmdline", image->cmdline, sizeof(image->cmdline));
+	read_rank(image);
 }
 
 static bool is_same_file(const char *a, const char *b)

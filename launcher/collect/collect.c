@@ -2,8 +2,9 @@
  * From a run directory to a profile: see collect.h. The flow, in the launcher's one thread: list the recordings
  * (collect_list.c), add their events as sample types, read each recording and add its modules, texts and samples
  * (recording_read.c, collect_notes.c, collect_samples.c), add CPU time that no sample covers (collect_account.c), find
- * symbols (collect_symbols.c), write the facts (collect_facts.c). A run with many processes is read in parts:
- * csink_collect_take() reads finished recordings while the command still runs, csink_collect_finish() reads the rest.
+ * symbols (collect_symbols.c), write the facts (collect_facts.c). Ranks of parallel jobs: collect_ranks.c. A run with
+ * many processes is read in parts: csink_collect_take() reads finished recordings while the command still runs,
+ * csink_collect_finish() reads the rest.
  */
 #include "launcher/collect/collect.h"
 
@@ -221,6 +222,8 @@ static void free_collector(struct collector *c)
 	free(c->tallies);
 	csink_table_free(&c->spawned_table);
 	free(c->spawned);
+	csink_table_free(&c->ranked_table);
+	free(c->ranked);
 	free(c->threads);
 	free(c);
 }
@@ -232,6 +235,8 @@ struct collector *csink_collect_begin(const struct csink_outside *outside)
 	if (!c)
 		return NULL;
 	c->outside = outside;
+	if (outside)
+		csink_collect_own_rank(c);
 	c->p = csink_profile_create();
 	if (c->p)
 		return c;

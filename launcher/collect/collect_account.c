@@ -59,6 +59,7 @@ void csink_collect_pseudo(struct collector *c, const char *word, const char *fra
 uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const char *comm,
 				      struct csink_profile_label *labels)
 {
+	int32_t rank = csink_collect_rank_of(c, pid);
 	uint32_t nr = 0;
 
 	if (pid)
@@ -67,6 +68,9 @@ uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const ch
 	if (*comm)
 		labels[nr++] = (struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PROCESS),
 							    .str = csink_profile_str(c->p, comm)};
+	if (rank >= 0)
+		labels[nr++] =
+			(struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_RANK), .num = rank};
 	return nr;
 }
 
@@ -74,7 +78,7 @@ uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const ch
 static int64_t give(struct collector *c, const char *word, const char *frame, int32_t pid, const char *comm, int64_t ns)
 {
 	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
-	struct csink_profile_label labels[2];
+	struct csink_profile_label labels[3];
 
 	if (ns <= 0 || ns > INSANE_NS)
 		return 0;
@@ -502,7 +506,7 @@ static int64_t give_ends(struct collector *c, int64_t rest)
 	for (uint32_t i = 0; i < outside->nr_processes; i++) {
 		const struct csink_outside_process *process = &outside->processes[i];
 		int64_t values[CSINK_MAX_EVENTS + 1] = {0};
-		struct csink_profile_label labels[2];
+		struct csink_profile_label labels[3];
 		uint32_t nr;
 
 		if (!process->ending_ns)

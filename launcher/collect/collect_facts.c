@@ -186,6 +186,7 @@ void csink_collect_facts(struct collector *c)
 	if (c->outside)
 		add_outside(p, c->outside);
 	add_counts(c);
+	csink_collect_rank_facts(c);
 	add_columns(c);
 	add_losses(c);
 	add_tallies(c);

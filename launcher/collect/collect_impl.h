@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "launcher/base/rank.h"
 #include "launcher/base/roots.h"
 #include "launcher/base/table.h"
 #include "launcher/collect/collect.h"
@@ -108,6 +109,16 @@ struct collector {
 		csink_str_t name;
 	} * spawned;
 	uint32_t nr_spawned, cap_spawned;
+	/* Ranks of a parallel job. */
+	struct ranked {
+		int32_t pid, rank;
+		uint64_t start_ns; /* of the latest program of that PID: before its exec it was another one's child */
+	} * ranked;
+	uint32_t nr_ranked, cap_ranked;
+	struct csink_table ranked_table;  /* index + 1 by PID */
+	struct csink_rank own_rank;       /* the launcher's: that of processes that have no other; size 0: none */
+	struct csink_rank found_rank;     /* the largest job, and a variable that has the rank; size 0: no ranks */
+	bool has_ranks;                   /* several */
 	struct csink_table spawned_table; /* index + 1 of the latest with a PID, since PIDs are given out again */
 };
 
@@ -224,7 +235,19 @@ void csink_collect_pseudo(struct collector *c, const char *word, const char *fra
 /** The stack with one function of the kernel. */
 uint32_t csink_collect_kernel_stack(struct collector *c, const char *name);
 
-/** The labels of a process; labels has room for 2. Returns how many. */
+/** Take in the variables of a recording's process that have its rank. Returns 0 or -ENOMEM. */
+int csink_collect_rank(struct collector *c, const struct csink_rec_header *header);
+
+/** Take the launcher's own rank for that of processes that have no other. */
+void csink_collect_own_rank(struct collector *c);
+
+/** The comments about ranks and the batch job. */
+void csink_collect_rank_facts(struct collector *c);
+
+/** The rank of a process, or -1: it has none. */
+int32_t csink_collect_rank_of(const struct collector *c, int32_t pid);
+
+/** The labels of a process; labels has room for 3. Returns how many. */
 uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const char *comm,
 				      struct csink_profile_label *labels);
 

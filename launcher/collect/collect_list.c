@@ -108,7 +108,7 @@ static int add_image(struct collector *c, char *path)
 	c->images[c->nr_images].is_left_out = (flags & CSINK_EVENT_NOT_FOLLOWED) != 0;
 	c->nr_images++;
 	add_events(c, &header);
-	return 0;
+	return csink_collect_rank(c, &header);
 }
 
 /* ---- directories ---- */

@@ -28,7 +28,7 @@ static uint32_t thread_labels(struct reading *r, uint32_t index)
 {
 	const struct csink_rec_thread *thread = index == CSINK_RECORDED_NONE ? NULL : r->rec->threads[index];
 	uint32_t *known = &r->labels[thread ? index : r->rec->nr_threads], nr;
-	struct csink_profile_label labels[4];
+	struct csink_profile_label labels[5];
 	struct csink_profile *p = r->c->p;
 
 	if (*known)
@@ -272,7 +272,7 @@ static void add_unstored(struct reading *r)
 {
 	const struct csink_rec_header *header = &r->rec->header;
 	int64_t values[CSINK_MAX_EVENTS + 1] = {claimed(header->losses[CSINK_LOSS_RECORDING_FULL])};
-	struct csink_profile_label labels[2];
+	struct csink_profile_label labels[3];
 	uint64_t any = 0;
 
 	for (uint32_t i = 0; i < header->nr_events; i++) {

@@ -41,6 +41,8 @@ static int check_header(const void *data, size_t len, struct csink_rec_header *h
 	header->comm[sizeof(header->comm) - 1] = 0;
 	header->exe[sizeof(header->exe) - 1] = 0;
 	header->cmdline[sizeof(header->cmdline) - 1] = 0;
+	for (uint32_t i = 0; i < CSINK_NR_RANK_VARIABLES; i++)
+		header->rank_values[i][CSINK_RANK_VALUE_BYTES - 1] = 0;
 	if (header->engine > CSINK_ENGINE_OUTSIDE)
 		header->engine = CSINK_ENGINE_NONE;
 	if (header->unwind >= CSINK_NR_UNWINDS)

@@ -20,7 +20,9 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 		       int32_t pid)
 {
 	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
-	struct csink_output_names names = {.pid = pid, .host = host, .command = command, .rank = csink_output_rank()};
+	char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
+	struct csink_output_names names = {
+		.pid = pid, .host = host, .command = command, .rank = csink_rank_take(values)};
 
 	gethostname(host, sizeof(host) - 1);
 	if (csink_output_expand(csink_options_text(options, row), &names, save->path, sizeof(save->path), why,

@@ -197,7 +197,7 @@ static int keep(struct csink_gate_series *series, enum csink_gate_side side, con
 	if (!series->plan->keep || !profile)
 		return 0;
 	if (!series->merges[side])
-		series->merges[side] = csink_merge_create(false);
+		series->merges[side] = csink_merge_create(0);
 	return series->merges[side] ? csink_merge_add_run(series->merges[side], profile, number) : -ENOMEM;
 }
 

@@ -249,6 +249,20 @@ static void print_counters(const struct printer *r)
 	print_joined(r, "counted", CSINK_FACT_UNCOUNTED, "no events from outside: ", "");
 }
 
+/* "3 of 4, by PMI_RANK", or of a profile of several "4 ranks, ..."; and the batch job. */
+static void print_ranks(const struct printer *r)
+{
+	const char *rank = csink_profile_fact(r->p, CSINK_FACT_RANK, 0);
+	const char *ranks = csink_profile_fact(r->p, CSINK_FACT_RANKS, 0);
+	const char *by = csink_profile_fact(r->p, CSINK_FACT_RANKED_BY, 0);
+
+	if (ranks && rank)
+		line(r, "rank", "%s of %s%s%s", rank, ranks, by ? ", by " : "", by ? by : "");
+	else if (ranks)
+		line(r, "ranks", "of a parallel job of %s%s%s", ranks, by ? ", by " : "", by ? by : "");
+	print_joined(r, "job", CSINK_FACT_JOB, "", "");
+}
+
 void csink_report_head(const struct printer *r)
 {
 	const char *command = csink_profile_fact(r->p, CSINK_FACT_COMMAND, 0);
@@ -259,6 +273,7 @@ void csink_report_head(const struct printer *r)
 		line(r, "command", "%.512s (exit: %s)", command, status);
 	else if (command)
 		line(r, "command", "%.512s", command);
+	print_ranks(r);
 	print_sampling(r);
 	if (csink_profile_fact(r->p, CSINK_FACT_FILTER, 0))
 		print_each(r, "filter", CSINK_FACT_FILTER);

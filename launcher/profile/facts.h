@@ -20,6 +20,10 @@
 #define CSINK_FACT_RUNS "runs" /* how many profiles were merged */
 #define CSINK_FACT_PROCESSES "processes"
 #define CSINK_FACT_THREADS "threads"
+#define CSINK_FACT_RANK "rank"                 /* of a parallel job, where the whole profile is of one */
+#define CSINK_FACT_RANKS "ranks"               /* how many the job has, at least 2 */
+#define CSINK_FACT_RANKED_BY "ranked_by"       /* the variable that has the rank; several */
+#define CSINK_FACT_JOB "job"                   /* "Slurm 1234.0": the batch job, and the step; several */
 #define CSINK_FACT_LEADER "sampled_by"         /* an event that samples: a sample type's name; several */
 #define CSINK_FACT_EVERY "sampled_every"       /* "NAME PERIOD UNIT" of one that has a fixed period; several */
 #define CSINK_FACT_EVENT_REASON "event_chosen" /* why it was chosen, if it was not asked for */
@@ -40,8 +44,8 @@
 #define CSINK_FACT_FILTER "filter"         /* what samples were taken out by, and how much is left; several */
 
 /*
- * Labels of samples: pid and tid (numbers), process, thread and phase (names). A sample that no sample took, but the
- * accounting, has CSINK_LABEL_PSEUDO; its text is one of the words below.
+ * Labels of samples: pid, tid and rank (numbers), process, thread and phase (names). A sample that no sample took, but
+ * the accounting, has CSINK_LABEL_PSEUDO; its text is one of the words below.
  */
 #define CSINK_LABEL_PID "pid"
 #define CSINK_LABEL_TID "tid"
@@ -50,6 +54,7 @@
 #define CSINK_LABEL_PHASE "phase" /* a name that the program gave: csink_phase_begin() */
 #define CSINK_LABEL_PSEUDO "pseudo"
 #define CSINK_LABEL_RUN "run"        /* in a profile that holds several runs: a number from 0 */
+#define CSINK_LABEL_RANK "rank"      /* of a parallel job: a number from 0 */
 #define CSINK_LABEL_TIME "timestamp" /* ns since 1970, of the one sample that it stands for (--timeline) */
 
 #endif

@@ -29,13 +29,13 @@ struct adding {
 	int64_t *values;    /* one of each type of the sum */
 };
 
-struct csink_merge *csink_merge_create(bool keep_ids)
+struct csink_merge *csink_merge_create(uint32_t flags)
 {
 	struct csink_merge *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
-	m->keep_ids = keep_ids;
+	m->flags = flags;
 	m->sum = csink_profile_create();
 	m->mapping_keys = csink_profile_create();
 	m->location_keys = csink_profile_create();
@@ -181,7 +181,9 @@ static bool is_kept(const struct adding *a, const char *key)
 {
 	if (a->run >= 0)
 		return !strcmp(key, CSINK_LABEL_PSEUDO);
-	return a->m->keep_ids ||
+	if (!strcmp(key, CSINK_LABEL_RANK))
+		return a->m->flags & CSINK_MERGE_RANKS;
+	return a->m->flags & CSINK_MERGE_IDS ||
 	       (strcmp(key, CSINK_LABEL_PID) && strcmp(key, CSINK_LABEL_TID) && strcmp(key, CSINK_LABEL_TIME));
 }
 
@@ -398,7 +400,7 @@ static void lay_out(struct adding *a, const struct csink_merge_ranks *ranks, con
 
 int csink_merge_finish(const struct csink_merge *m, struct csink_profile **out)
 {
-	struct csink_merge *ordered = csink_merge_create(true);
+	struct csink_merge *ordered = csink_merge_create(CSINK_MERGE_IDS | CSINK_MERGE_RANKS);
 	CSINK_AUTO(release) struct adding a = {.m = ordered, .p = m->sum, .run = -1};
 	struct csink_merge_ranks ranks;
 	int err = csink_merge_rank(m, &ranks) ?: (ordered ? 0 : -ENOMEM);

@@ -15,13 +15,18 @@
 struct csink_profile;
 struct csink_merge;
 
+enum csink_merge_flags {
+	CSINK_MERGE_IDS = 1 << 0,   /* keep the numbers of processes and threads and the times of samples, by which
+				       those of different runs are distinguished */
+	CSINK_MERGE_RANKS = 1 << 1, /* keep the ranks of parallel jobs */
+};
+
 /**
  * Begin a merge.
- * @keep_ids  keep the numbers of processes and threads and the times of samples, by which those of different runs are
- *            distinguished; else names alone.
+ * @flags  enum csink_merge_flags: labels that are kept besides names.
  * Returns NULL without memory.
  */
-struct csink_merge *csink_merge_create(bool keep_ids);
+struct csink_merge *csink_merge_create(uint32_t flags);
 void csink_merge_free(struct csink_merge *m);
 
 /** Add a profile, which is not needed afterwards. Returns 0 or -ENOMEM. Context: thread. */

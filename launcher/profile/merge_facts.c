@@ -20,6 +20,7 @@ enum how {
 	HOW_KEEP, /* each text once */
 	HOW_SUM,  /* each word that is a number adds up, where the others are the same */
 	HOW_MAX,
+	HOW_DROP, /* of one of those that are merged, and not of all */
 };
 
 static enum how how_of(const char *line, size_t key_len)
@@ -30,7 +31,8 @@ static enum how how_of(const char *line, size_t key_len)
 	} rules[] = {{CSINK_FACT_UNWAITED, HOW_SUM}, {CSINK_FACT_WALL, HOW_SUM},    {CSINK_FACT_USER, HOW_SUM},
 		     {CSINK_FACT_SYS, HOW_SUM},      {CSINK_FACT_MAXRSS, HOW_MAX},  {CSINK_FACT_PROCESSES, HOW_SUM},
 		     {CSINK_FACT_THREADS, HOW_SUM},  {CSINK_FACT_COUNTER, HOW_SUM}, {CSINK_FACT_LOSS, HOW_SUM},
-		     {CSINK_FACT_RUNS, HOW_SUM},     {CSINK_FACT_CPUS, HOW_MAX}};
+		     {CSINK_FACT_RUNS, HOW_SUM},     {CSINK_FACT_CPUS, HOW_MAX},    {CSINK_FACT_RANK, HOW_DROP},
+		     {CSINK_FACT_RANKS, HOW_MAX}};
 	uint32_t i;
 
 	for (i = 0; i < CSINK_ARRAY_SIZE(rules); i++) {
@@ -95,6 +97,8 @@ static int add_line(struct csink_profile *facts, const char *line)
 	const char *known;
 	uint32_t i;
 
+	if (how == HOW_DROP)
+		return 0;
 	for (i = 0; i < facts->nr_comments; i++) {
 		known = csink_profile_text(facts, facts->comments[i]);
 		if (!strcmp(known, line) && how != HOW_SUM)

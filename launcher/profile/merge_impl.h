@@ -16,7 +16,8 @@ struct csink_merge {
 	struct csink_profile *mapping_keys, *location_keys;
 	struct csink_profile *facts; /* comments so far, as ids of strings: merge_facts.c */
 	uint32_t program;            /* the mapping that readers take for the program's; 0 none */
-	bool keep_ids, is_begun;
+	uint32_t flags;              /* enum csink_merge_flags */
+	bool is_begun;
 };
 
 /** Order of two texts of a profile. */

@@ -246,6 +246,9 @@ __attribute__((format(printf, 3, 4))) void csink_profile_fact_add(struct csink_p
  */
 const char *csink_profile_fact(const struct csink_profile *p, const char *key, uint32_t nr);
 
+/** Has any sample the rank of a parallel job? Context: any. */
+bool csink_profile_has_ranks(const struct csink_profile *p);
+
 /** How many runs were merged into it; 1 where that is not known. */
 int64_t csink_profile_runs(const struct csink_profile *p);
 

@@ -50,6 +50,16 @@ const char *csink_profile_fact(const struct csink_profile *p, const char *key, u
 	return NULL;
 }
 
+bool csink_profile_has_ranks(const struct csink_profile *p)
+{
+	csink_str_t key = csink_profile_str_find(p, CSINK_LABEL_RANK);
+	uint32_t i = 0;
+
+	while (i < p->nr_samples && !csink_profile_label_find(p, p->samples[i].labels, key))
+		i++;
+	return i < p->nr_samples;
+}
+
 int64_t csink_profile_runs(const struct csink_profile *p)
 {
 	const char *runs = csink_profile_fact(p, CSINK_FACT_RUNS, 0);

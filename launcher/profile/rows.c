@@ -21,7 +21,7 @@
 
 #define MAX_NAME 8192
 
-const char *const csink_by_words[CSINK_NR_BYS] = {"function", "module", "line", "thread", "process", "phase"};
+const char *const csink_by_words[CSINK_NR_BYS] = {"function", "module", "line", "thread", "process", "phase", "rank"};
 
 /* A row while the table is made. Overloads share a name and are distinguished by their signatures. */
 struct key {
@@ -299,6 +299,8 @@ static int map_labels(struct build *b)
 			name = label_name(b, id, CSINK_LABEL_THREAD, CSINK_LABEL_TID);
 		else if (b->rows->by == CSINK_BY_PROCESS)
 			name = process;
+		else if (b->rows->by == CSINK_BY_RANK)
+			name = label_name(b, id, "", CSINK_LABEL_RANK);
 		else
 			name = label_name(b, id, CSINK_LABEL_PHASE, "");
 		row = find_row(b, name, 0, b->rows->by == CSINK_BY_THREAD ? process : 0);
@@ -317,7 +319,8 @@ static const char *unnamed(const struct csink_rows *rows, const struct csink_row
 {
 	static const char *const labels[CSINK_NR_BYS] = {[CSINK_BY_THREAD] = "[no thread]",
 							 [CSINK_BY_PROCESS] = "[no process]",
-							 [CSINK_BY_PHASE] = "[no phase]"};
+							 [CSINK_BY_PHASE] = "[no phase]",
+							 [CSINK_BY_RANK] = "[no rank]"};
 
 	if (labels[rows->by])
 		return labels[rows->by];

@@ -1,8 +1,8 @@
 /*
  * What samples are added up by: functions (a name in a module; overloads, and interpreted functions of one name in one
- * file, are distinguished), modules, lines, threads, processes, phases. Each is a row; every location, or every label
- * set, leads to those it stands for, so that a sample costs a look-up for each of its frames. Report, tree and diff are
- * built on this.
+ * file, are distinguished), modules, lines, threads, processes, phases, ranks. Each is a row; every location, or every
+ * label set, leads to those it stands for, so that a sample costs a look-up for each of its frames. Report, tree and
+ * diff are built on this.
  */
 #ifndef CSINK_ROWS_H
 #define CSINK_ROWS_H
@@ -20,6 +20,7 @@ enum csink_by {
 	CSINK_BY_THREAD,
 	CSINK_BY_PROCESS,
 	CSINK_BY_PHASE,
+	CSINK_BY_RANK,
 	CSINK_NR_BYS
 };
 

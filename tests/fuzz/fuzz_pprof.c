@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct csink_profile *merged(const struct csink_profile *p)
 {
-	struct csink_merge *m = csink_merge_create(true);
+	struct csink_merge *m = csink_merge_create(CSINK_MERGE_IDS | CSINK_MERGE_RANKS);
 	struct csink_profile *out = NULL;
 
 	if (!m || csink_merge_add(m, p) || csink_merge_finish(m, &out))

@@ -72,19 +72,28 @@ static void test_values(void)
 	is_num((long long)strlen(of_rank("%r", many)), 100, "a very long rank is cut");
 }
 
+static char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
+
 static void test_rank(void)
 {
 	unsetenv("OMPI_COMM_WORLD_RANK");
 	unsetenv("PMIX_RANK");
 	unsetenv("PMI_RANK");
 	unsetenv("SLURM_PROCID");
-	is_str(csink_output_rank(), "0", "without a parallel job the rank is 0");
+	is_str(csink_rank_take(values), "0", "without a parallel job the rank is 0");
 	setenv("SLURM_PROCID", "3", 1);
-	is_str(csink_output_rank(), "3", "the rank is Slurm's SLURM_PROCID");
+	is_str(csink_rank_take(values), "3", "the rank is Slurm's SLURM_PROCID");
+	setenv("PMIX_RANK", "5", 1);
 	setenv("PMI_RANK", "4", 1);
-	is_str(csink_output_rank(), "4", "MPI's own number comes before the batch system's");
+	is_str(csink_rank_take(values), "4", "MPI's own number comes before the batch system's");
 	setenv("OMPI_COMM_WORLD_RANK", "", 1);
-	is_str(csink_output_rank(), "4", "an empty one is none");
+	is_str(csink_rank_take(values), "4", "an empty one is none");
+	setenv("SLURM_STEP_NUM_TASKS", "12345678901234567890", 1);
+	csink_rank_take(values);
+	is_str(values[1], "4", "the values are copied in their order");
+	is_str(values[6], "123456789012345", "a long one is cut");
+	unsetenv("SLURM_STEP_NUM_TASKS");
+	unsetenv("PMIX_RANK");
 	unsetenv("PMI_RANK");
 	unsetenv("SLURM_PROCID");
 }

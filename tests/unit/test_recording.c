@@ -124,9 +124,9 @@ static void test_header(void)
 	is_num(parse(&r, &rec, why), -EBADMSG, "another magic number is refused");
 	is_str(why, "not a recording", "another magic number is reported as no recording");
 	r.header->magic--;
-	r.header->version = 9;
+	r.header->version = 1009;
 	is_num(parse(&r, &rec, why), -EPROTO, "another version is refused");
-	ok(strstr(why, "version 9") != NULL, "another version is reported with its number");
+	ok(strstr(why, "version 1009") != NULL, "another version is reported with its number");
 	r.header->version = CSINK_REC_VERSION;
 	r.header->nr_events = CSINK_MAX_EVENTS + 1;
 	is_num(parse(&r, &rec, why), -EBADMSG, "too many events are refused");

@@ -46,7 +46,9 @@ static void say_done(const struct csink_profile *p, int nr, const char *output)
 
 static int merge(const struct csink_options *o, char **files, int nr)
 {
-	struct csink_merge *m = csink_merge_create(csink_options_bool(o, CSINK_MERGE_OPT_KEEP_IDS));
+	struct csink_merge *m =
+		csink_merge_create((csink_options_bool(o, CSINK_MERGE_OPT_KEEP_IDS) ? CSINK_MERGE_IDS : 0) |
+				   (csink_options_bool(o, CSINK_MERGE_OPT_KEEP_RANKS) ? CSINK_MERGE_RANKS : 0));
 	const char *output = csink_options_text(o, CSINK_MERGE_OPT_OUTPUT);
 	struct csink_profile *p = NULL;
 	int err = -ENOMEM;

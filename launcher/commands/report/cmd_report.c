@@ -180,6 +180,10 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 
 	if (err)
 		return err;
+	if (by_of(o) == CSINK_BY_RANK && !csink_profile_has_ranks(p))
+		return csink_fail(-EINVAL,
+				  "option --by: no sample has the rank of a parallel job: none was known, or the "
+				  "profiles were merged without --keep-ranks");
 	if (csink_options_bool(o, CSINK_REPORT_OPT_FOLD_NATIVE) && csink_fold_native(p))
 		return csink_fail(-ENOMEM, "no memory");
 	err = csink_filter_apply(p, &filter, why, sizeof(why));

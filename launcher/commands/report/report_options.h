@@ -16,7 +16,7 @@
 	X(ANNOTATE, 0, "FUNCTION", "", CSINK_OPT_NO_ENV, "print the cost of each line and instruction of FUNCTION")    \
 	X(FOLD, 0, "PERCENT", "1", CSINK_OPT_NO_ENV, "collapse subtrees below PERCENT")                                \
 	CSINK_FOLD_NATIVE_OPTION(X, 0)                                                                                 \
-	X(BY, 0, "function|module|line|thread|process|phase", "function", CSINK_OPT_NO_ENV,                            \
+	X(BY, 0, "function|module|line|thread|process|phase|rank", "function", CSINK_OPT_NO_ENV,                       \
 	  "what each row stands for")                                                                                  \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV, "event of the profile to report")                                  \
 	X(THREAD, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only threads whose name or id matches")                           \

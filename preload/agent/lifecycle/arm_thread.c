@@ -364,14 +364,14 @@ static const char *reason_of(int err)
 #define NOT_SAMPLED "programs that cannot be injected were not sampled: "
 	switch (err) {
 	case -EMFILE:
-		return NOT_SAMPLED "their starter has no file descriptor left for their events";
+		return NOT_SAMPLED "their starter has no file descriptor left";
 	case -ENFILE:
-		return NOT_SAMPLED "the system has no file descriptor left for their events";
+		return NOT_SAMPLED "the system has no file descriptor left";
 	case -ENOMEM:
-		return NOT_SAMPLED "the kernel has no memory left for their events";
+		return NOT_SAMPLED "the kernel has no memory left";
 	case -EACCES:
 	case -EPERM:
-		return NOT_SAMPLED "the kernel refuses their events to the process that starts them";
+		return NOT_SAMPLED "the kernel refuses events to the process that starts them";
 	default:
 		return NULL;
 	}

@@ -62,7 +62,8 @@ void csink_finish_complain(const char *fmt, ...)
 static void fix_output(void)
 {
 	char host[256] = "localhost", comm[17] = "", path[PATH_MAX], why[200], cwd[PATH_MAX];
-	struct csink_output_names names = {getpid(), host, comm, csink_output_rank()};
+	char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
+	struct csink_output_names names = {getpid(), host, comm, csink_rank_take(values)};
 
 	output_pid = csink_output_has_pid(csink_config.output) ? names.pid : 0;
 	gethostname(host, sizeof(host) - 1);

@@ -9,17 +9,27 @@
 
 #include "include/internal/base.h"
 
-const char *csink_output_rank(void)
+#define CSINK_NR_RANKS 4 /* the first of the variables; the others are sizes of jobs */
+
+/* Each ended by NUL, so that none needs a relocation. The launcher's rank.c has the same order. */
+static const char rank_variables[] = "OMPI_COMM_WORLD_RANK\0PMI_RANK\0PMIX_RANK\0SLURM_PROCID\0"
+				     "OMPI_COMM_WORLD_SIZE\0PMI_SIZE\0SLURM_STEP_NUM_TASKS\0";
+
+const char *csink_rank_take(char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES])
 {
-	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+	const char *variable = rank_variables, *rank = NULL;
 
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++) {
-		const char *rank = getenv(names[i]);
+	for (int i = 0; *variable; i++) {
+		const char *value = getenv(variable);
 
-		if (rank && *rank)
-			return rank;
+		variable += strlen(variable) + 1;
+		if (!value)
+			continue;
+		snprintf(values[i], CSINK_RANK_VALUE_BYTES, "%s", value);
+		if (i < CSINK_NR_RANKS && *value && !rank)
+			rank = value;
 	}
-	return "0";
+	return rank ? rank : "0";
 }
 
 /* The text that replaces a letter; NULL: no such letter. */

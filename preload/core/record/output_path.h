@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "include/internal/recording_format.h"
+
 /*
  * The values of %p %h %c %r. Whatever the environment says, it is part of a file's name: '/' and control
  * characters become '_', as do the dots of a component that would be "." or ".." by it; 100 bytes of it are taken.
@@ -27,8 +29,12 @@ static inline const char *csink_output_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/** The rank of a parallel job: what OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID says, else "0". */
-const char *csink_output_rank(void);
+/**
+ * Copy what the environment has of OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK, SLURM_PROCID, and then of those variables
+ * that say how many ranks there are: OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS. A value is cut to its room;
+ * of one that is not set nothing is written. Returns the first of the former that is not empty, else "0".
+ */
+const char *csink_rank_take(char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES]);
 
 /** Has a template %p? */
 bool csink_output_has_pid(const char *template);

@@ -1,0 +1,92 @@
+#!/bin/bash
+# Ranks of parallel jobs: which are in the profile, in each way of use; merges and reports by rank. The variables are those
+# that OpenMPI 4.1.4 and MPICH 4.0.2 set; those of Slurm are as srun(1) and sbatch(1) document them.
+. "$(dirname "$0")/lib.sh"
+
+# shellcheck disable=SC2046
+unset $(env | sed -n 's/^\(OMPI_[A-Z_]*\|PMI_[A-Z]*\|PMIX_[A-Z_]*\|SLURM_[A-Z_]*\|PBS_JOBID\|LSB_JOBID\)=.*/\1/p')
+
+facts() { # FILE: its comments about ranks
+	go tool pprof -comments "$1" 2>/dev/null | grep -E '^(rank|ranks|ranked_by|job): ' | paste -sd' '
+}
+ranks() { # FILE...: the rows of --by rank
+	report --by rank --csv "$@" | sed 1d | cut -d, -f1 | sort | paste -sd, -
+}
+report() {
+	"$COUNTERSINK" report "$@"
+}
+sum() { # of the self column
+	report --csv --all "$@" | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "self") c = i; next } { s += $c } END { printf "%.0f\n", s }'
+}
+
+# ---- countersink in each rank, and around the job
+# mpirun SIZE COMMAND...: as OpenMPI's does, each rank with more to do.
+cat >mpirun <<'END'
+#!/bin/sh
+size=$1
+shift
+for rank in $(seq 0 $((size - 1))); do
+	OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_RANK=$rank PMIX_NAMESPACE=1 "$@" $(((rank + 1) * 20)) &
+done
+wait
+END
+chmod +x mpirun
+ok 'countersink runs in each rank' ./mpirun 4 "$COUNTERSINK" -q -o 'in.%r.pb.gz' -- "$TARGETS/burn"
+is "$(facts in.2.pb.gz)" 'rank: 2 ranks: 4 ranked_by: OMPI_COMM_WORLD_RANK' 'in each rank: the profile has its rank'
+is "$(ranks in.2.pb.gz)" 'rank 2' 'in each rank: all samples have the rank'
+like "$(report in.2.pb.gz)" '^  rank        2 of 4, by OMPI_COMM_WORLD_RANK$' 'the report has the rank'
+ok 'countersink runs around the job' "$COUNTERSINK" -q -o around.pb.gz -- ./mpirun 4 "$TARGETS/burn"
+is "$(facts around.pb.gz)" 'ranks: 4 ranked_by: OMPI_COMM_WORLD_RANK' 'around the job: the profile has the number of ranks'
+is "$(ranks around.pb.gz)" '[no rank],rank 0,rank 1,rank 2,rank 3' 'around the job: samples have the rank of their process'
+like "$(report --thread 'burn' --by rank around.pb.gz)" ' rank 3$' 'around the job: the program has a rank'
+is "$(report --comm '^(sh|mpirun|seq) ' --by rank --csv around.pb.gz | grep -c '^rank [0-9],.*burn')" 0 'around the job: the starter of the ranks has none'
+like "$(report around.pb.gz)" '^  ranks       of a parallel job of 4, by OMPI_COMM_WORLD_RANK$' 'the report has the number of ranks'
+
+# ---- merges
+ok 'ranks are merged' "$COUNTERSINK" merge -q -o without.pb.gz in.*.pb.gz
+is "$(facts without.pb.gz)" 'ranked_by: OMPI_COMM_WORLD_RANK ranks: 4' 'merge keeps the number of ranks, and none of them'
+report --by rank without.pb.gz >out 2>err
+is $? 2 'merged without --keep-ranks: --by rank ends with status 2'
+like "$(cat err)" '^countersink: option --by: no sample has the rank of a parallel job: .*--keep-ranks$' 'and the reason'
+is "$(cat out)" '' 'and prints nothing else'
+ok 'ranks are merged with --keep-ranks' "$COUNTERSINK" merge -q --keep-ranks -o kept.pb.gz in.*.pb.gz
+is "$(ranks kept.pb.gz)" 'rank 0,rank 1,rank 2,rank 3' '--keep-ranks: samples have their ranks'
+is "$(sum kept.pb.gz)" "$(sum without.pb.gz)" '--keep-ranks: the sum is that of the merge without'
+"$COUNTERSINK" merge -q --keep-ranks -o a.pb.gz in.3.pb.gz in.0.pb.gz
+"$COUNTERSINK" merge -q --keep-ranks -o b.pb.gz in.2.pb.gz a.pb.gz
+ok 'and in another order and groups' "$COUNTERSINK" merge -q --keep-ranks -o kept2.pb.gz b.pb.gz in.1.pb.gz
+ok '--keep-ranks: the same bytes' cmp kept.pb.gz kept2.pb.gz
+ok 'the result is merged without' "$COUNTERSINK" merge -q -o without2.pb.gz kept.pb.gz
+ok 'which gives the merge without' cmp without.pb.gz without2.pb.gz
+"$COUNTERSINK" export -f wire -o wire.pb.gz kept.pb.gz
+isnt "$(gzip -dc wire.pb.gz | strings | grep -c .)" 0 'the wire form is written'
+unlike "$(gzip -dc wire.pb.gz | strings)" '^.?rank$' 'the wire form has no rank: each would be a series'
+
+# ---- the library alone, and programs that it cannot be injected into
+LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/alone.%r.pb.gz" PMI_RANK=5 PMI_SIZE=6 "$TARGETS/burn" 20 >burned
+is "$(facts alone.5.pb.gz)" 'rank: 5 ranks: 6 ranked_by: PMI_RANK' 'without launcher: the rank of MPICH'
+ok 'a static program is profiled' env PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" -q -o static.pb.gz -- "$TARGETS/static_spin" 0.05
+is "$(ranks static.pb.gz)" 'rank 1' 'a static program has its rank'
+PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" -q -o emptied.pb.gz -- env -i "$TARGETS/burn" 20 >burned
+is "$(ranks emptied.pb.gz)" 'rank 1' 'a program with an empty environment has the rank of its launcher'
+
+# ---- Slurm, and jobs within others
+SLURM_JOB_ID=71 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2 "$COUNTERSINK" -q -o s.pb.gz -- "$TARGETS/burn" 10 >burned
+is "$(facts s.pb.gz)" 'rank: 1 ranks: 2 ranked_by: SLURM_PROCID job: Slurm 71.0' 'srun: the rank and the step'
+like "$(report s.pb.gz)" '^  job         Slurm 71\.0$' 'the report has the job'
+SLURM_JOB_ID=71 SLURM_PROCID=0 SLURM_NTASKS=2 "$COUNTERSINK" -q -o s.pb.gz -- "$TARGETS/burn" 10 >burned
+is "$(facts s.pb.gz)" 'job: Slurm 71' 'the script of sbatch is no rank, but of the job'
+SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$COUNTERSINK" -q -o s.pb.gz -- ./mpirun 3 "$TARGETS/burn" >burned
+is "$(report --by rank --csv --comm burn s.pb.gz | sed 1d | cut -d, -f1 | sort | paste -sd, -)" 'rank 0,rank 1,rank 2' 'mpirun within srun: the ranks are those of mpirun'
+PMI_RANK=0 PMI_SIZE=1 "$COUNTERSINK" -q -o s.pb.gz -- "$TARGETS/burn" 10 >burned
+is "$(facts s.pb.gz)" '' 'a job of one process has no ranks'
+
+# ---- nonsense
+for wrong in abc/4 4/4 99999999999999999999/4 0/-1; do
+	rm -f wrong.pb.gz
+	PMI_RANK=${wrong%/*} PMI_SIZE=${wrong#*/} "$COUNTERSINK" -o wrong.pb.gz -- "$TARGETS/burn" 10 >burned 2>err
+	is $? 0 "PMI_RANK and PMI_SIZE of $wrong: the program runs"
+	is "$(facts wrong.pb.gz)" '' "$wrong: no rank"
+	like "$(cat err)" "^  warning     PMI_RANK=.* and PMI_SIZE=.* are no rank of a parallel job" "$wrong: a warning"
+done
+done_testing
