@@ -54,6 +54,14 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 			   const bool *callers);
 int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct csink_rows *rows, const bool *callers);
 
+/**
+ * Print what rows cost in the ranks of a parallel job, for people and for machines. Returns as csink_report_print, or
+ * -ENOENT: no sample has a rank.
+ */
+int csink_report_ranks_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o);
+int csink_report_ranks_json(FILE *out, const struct csink_profile *p, const struct csink_report_options *o);
+int csink_report_ranks_csv(FILE *out, const struct csink_profile *p, const struct csink_report_options *o);
+
 /** Print what the lines and instructions of picked functions cost, or JSON. Returns as csink_report_print. */
 int csink_report_annotate(FILE *out, const struct csink_profile *p, const struct csink_report_options *o,
 			  const struct csink_rows *rows, const bool *picked, bool json);

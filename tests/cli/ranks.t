@@ -26,7 +26,7 @@ cat >mpirun <<'END'
 size=$1
 shift
 for rank in $(seq 0 $((size - 1))); do
-	OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_RANK=$rank PMIX_NAMESPACE=1 "$@" $(((rank + 1) * 20)) &
+	OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_RANK=$rank PMIX_NAMESPACE=1 "$@" $((20 << rank)) &
 done
 wait
 END
@@ -61,6 +61,48 @@ ok 'which gives the merge without' cmp without.pb.gz without2.pb.gz
 "$COUNTERSINK" export -f wire -o wire.pb.gz kept.pb.gz
 isnt "$(gzip -dc wire.pb.gz | strings | grep -c .)" 0 'the wire form is written'
 unlike "$(gzip -dc wire.pb.gz | strings)" '^.?rank$' 'the wire form has no rank: each would be a series'
+
+# ---- the ranks compared
+figures() { # COLUMN FILE...: of burn_60
+	local column=$1
+	shift
+	report --ranks --csv "$@" | awk -F, -v want="$column" '
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == want) column = i; next }
+		$1 == "burn_60" { printf "%.0f\n", $column }'
+}
+is "$(figures ranks in.*.pb.gz)" 4 '--ranks of several profiles: four ranks'
+is "$(figures total_in in.*.pb.gz)" 4 '--ranks: a function is in all of them'
+is "$(figures total_max_rank in.*.pb.gz)" 3 '--ranks: the one with most work is named'
+is "$(figures total_min_rank in.*.pb.gz)" 0 '--ranks: and the one with least'
+is "$(figures total_max in.*.pb.gz)" "$(figures total_max in.3.pb.gz)" '--ranks: the most is what that rank has'
+for column in sum min mean max lost; do
+	is "$(figures total_$column in.*.pb.gz)" "$(figures total_$column kept.pb.gz)" "--ranks: $column of several profiles is that of the merge"
+done
+out=$(report --ranks --all in.*.pb.gz)
+like "$out" '^ +lost +min +mean +max +rank +stddev +imbalance +in +module +function$' '--ranks: the table has its titles'
+like "$out" '^4 ranks, own cost by function: lost = \(max - mean\) x ranks, imbalance = max / mean - 1;$' '--ranks: the figures are defined'
+like "$out" ' 3 +[0-9.]+ ms +\+[0-9.]+ % +4  burn +spin' '--ranks: the function that works has most in rank 3, and is in all four'
+unlike "$out" 'not in the profile|without a rank' '--ranks: nothing is missing'
+out=$(report --ranks in.0.pb.gz in.2.pb.gz)
+like "$out" "^2 of the job's 4 ranks are not in the profile\$" '--ranks: ranks without a profile are reported'
+like "$(report --ranks around.pb.gz)" '^[0-9.]+ .*s of samples without a rank are left out$' '--ranks: what is of no rank is reported'
+is "$(report --ranks --json around.pb.gz | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["ranks"], d["job_ranks"], d["no_rank"] > 0, len(d["rows"]) > 2)')" '4 4 True True' '--ranks --json is JSON'
+for options in '--ranks' '--ranks --json' '--by rank'; do
+	# shellcheck disable=SC2086
+	report $options without.pb.gz >out 2>err
+	is $? 2 "$options of a profile without ranks: status 2"
+	like "$(cat err)" '^countersink: option --(ranks|by): no sample has the rank' "$options of a profile without ranks: the reason"
+	is "$(cat out)" '' "$options of a profile without ranks prints nothing else"
+done
+report in.0.pb.gz in.1.pb.gz >out 2>err
+is $? 2 'several profiles without --ranks: status 2'
+like "$(cat err)" 'one profile or run directory, not 2, unless --ranks' 'several profiles without --ranks: the reason'
+report --ranks --tree kept.pb.gz >out 2>err
+is $? 2 '--ranks with --tree: status 2'
+report --ranks in.0.pb.gz missing.pb.gz >out 2>err
+is $? 1 '--ranks with a missing profile: status 1'
+like "$(cat err)" 'missing\.pb\.gz: No such file' '--ranks with a missing profile: it is named'
+is "$(COLUMNS=80 script -qec "$COUNTERSINK report --no-pager --ranks kept.pb.gz" /dev/null | tr -d '\r' | sed 's/\x1b\[[0-9;]*m//g' | grep -E '^ +lost')" '         lost         mean          max   rank  imbalance  function' '--ranks in 80 columns: the wide columns are left out'
 
 # ---- the library alone, and programs that it cannot be injected into
 LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/alone.%r.pb.gz" PMI_RANK=5 PMI_SIZE=6 "$TARGETS/burn" 20 >burned

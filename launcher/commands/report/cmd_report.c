@@ -20,6 +20,7 @@
 #include "launcher/collect/run_directory.h"
 #include "launcher/collect/run_reading.h"
 #include "launcher/commands/registry.h"
+#include "launcher/commands/report/read_ranks.h"
 #include "launcher/commands/report/report_options.h"
 #include "launcher/commands/save.h"
 #include "launcher/output/export.h"
@@ -53,6 +54,11 @@ static enum csink_by by_of(const struct csink_options *o)
 	while (strcmp(csink_by_words[by], csink_options_text(o, CSINK_REPORT_OPT_BY)))
 		by++;
 	return by;
+}
+
+static bool wants_ranks(const struct csink_options *o)
+{
+	return by_of(o) == CSINK_BY_RANK || csink_options_bool(o, CSINK_REPORT_OPT_RANKS);
 }
 
 static uint32_t limit_of(const struct csink_options *o, bool is_machine)
@@ -111,11 +117,16 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 static int print_table(const struct csink_options *o, const struct csink_profile *p,
 		       const struct csink_report_options *how)
 {
+	bool json = csink_options_bool(o, CSINK_REPORT_OPT_JSON), csv = csink_options_bool(o, CSINK_REPORT_OPT_CSV);
 	int err;
 
-	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
+	if (csink_options_bool(o, CSINK_REPORT_OPT_RANKS))
+		return json  ? csink_report_ranks_json(stdout, p, how)
+		       : csv ? csink_report_ranks_csv(stdout, p, how)
+			     : csink_report_ranks_print(stdout, p, how);
+	if (json)
 		err = csink_report_json(stdout, p, how);
-	else if (csink_options_bool(o, CSINK_REPORT_OPT_CSV))
+	else if (csv)
 		err = csink_report_csv(stdout, p, how);
 	else
 		err = csink_report_print(stdout, p, how);
@@ -180,10 +191,11 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 
 	if (err)
 		return err;
-	if (by_of(o) == CSINK_BY_RANK && !csink_profile_has_ranks(p))
+	if (wants_ranks(o) && !csink_profile_has_ranks(p))
 		return csink_fail(-EINVAL,
-				  "option --by: no sample has the rank of a parallel job: none was known, or the "
-				  "profiles were merged without --keep-ranks");
+				  "option %s: no sample has the rank of a parallel job: none was known, or the "
+				  "profiles were merged without --keep-ranks",
+				  by_of(o) == CSINK_BY_RANK ? "--by" : "--ranks");
 	if (csink_options_bool(o, CSINK_REPORT_OPT_FOLD_NATIVE) && csink_fold_native(p))
 		return csink_fail(-ENOMEM, "no memory");
 	err = csink_filter_apply(p, &filter, why, sizeof(why));
@@ -269,8 +281,24 @@ static int read_input(const struct csink_options *o, const char *path, struct cs
 	return err;
 }
 
-static int report(const struct csink_options *o, const char *path)
+/* What is reported of several profiles is what they are together. */
+static int read_inputs(const struct csink_options *o, char **paths, int nr, struct csink_reading *reading,
+		       struct csink_profile **profile)
 {
+	int err;
+
+	if (nr == 1)
+		return read_input(o, *paths, reading, profile);
+	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))
+		csink_progress_start();
+	err = csink_read_ranks(paths, nr, profile);
+	csink_progress_end();
+	return err;
+}
+
+static int report(const struct csink_options *o, char **paths, int nr)
+{
+	const char *path = *paths;
 	const char *output = csink_options_text(o, CSINK_REPORT_OPT_OUTPUT);
 	struct csink_reading reading = {.fd = -1};
 	bool quiet = csink_options_bool(o, CSINK_REPORT_OPT_QUIET), is_dir;
@@ -279,7 +307,7 @@ static int report(const struct csink_options *o, const char *path)
 	int err, printed;
 
 	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
-	err = read_input(o, path, &reading, &profile);
+	err = read_inputs(o, paths, nr, &reading, &profile);
 	is_dir = reading.fd >= 0;
 	if (err) {
 		csink_reading_close(&reading);
@@ -295,9 +323,9 @@ static int report(const struct csink_options *o, const char *path)
 		printed = narrow(o, profile);
 		if (!printed)
 			printed = print(o, profile,
-					*output && !err                ? output
-					: is_dir || !strcmp(path, "-") ? NULL
-								       : path);
+					*output && !err                          ? output
+					: is_dir || nr > 1 || !strcmp(path, "-") ? NULL
+										 : path);
 		err = err ? err : printed;
 	}
 	csink_profile_free(profile);
@@ -341,20 +369,26 @@ static int check(const struct csink_options *o)
 	    1)
 		return csink_fail(-EINVAL,
 				  "options --tree, --callers, --annotate and --by exclude each other: use one");
+	if (csink_options_bool(o, CSINK_REPORT_OPT_RANKS) &&
+	    (csink_options_bool(o, CSINK_REPORT_OPT_TREE) || is_asked(o, CSINK_REPORT_OPT_CALLERS) ||
+	     is_asked(o, CSINK_REPORT_OPT_ANNOTATE) || by_of(o) == CSINK_BY_RANK))
+		return csink_fail(-EINVAL, "option --ranks excludes --tree, --callers, --annotate and --by rank");
 	return 0;
 }
 
 static int main_report(const struct csink_options *o, int nr, char **operands)
 {
+	static char default_file[] = DEFAULT_FILE, *default_files[] = {default_file};
 	int status;
 
-	if (nr > 1)
+	if (nr > 1 && !wants_ranks(o))
 		return csink_fail(CSINK_EXIT_USAGE,
-				  "report takes one profile or run directory, not %d (see countersink help report)",
+				  "report takes one profile or run directory, not %d, unless --ranks or --by rank is "
+				  "given (see countersink help report)",
 				  nr);
 	if (check(o))
 		return CSINK_EXIT_USAGE;
-	status = report(o, nr ? *operands : DEFAULT_FILE);
+	status = report(o, nr ? operands : default_files, nr ? nr : 1);
 	if (status == CSINK_EXIT_FAILED && !nr && access(DEFAULT_FILE, F_OK))
 		offer_leftovers();
 	return status;
@@ -362,7 +396,7 @@ static int main_report(const struct csink_options *o, int nr, char **operands)
 
 const struct csink_command csink_command_report = {
 	.name = "report",
-	.synopsis = "report [OPTION]... [FILE]",
+	.synopsis = "report [OPTION]... [FILE]...",
 	.help = "print the report of a profile again",
 	.main = main_report,
 	CSINK_COMMAND_OPTIONS(CSINK_REPORT_OPTIONS),

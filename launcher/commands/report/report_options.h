@@ -18,6 +18,8 @@
 	CSINK_FOLD_NATIVE_OPTION(X, 0)                                                                                 \
 	X(BY, 0, "function|module|line|thread|process|phase|rank", "function", CSINK_OPT_NO_ENV,                       \
 	  "what each row stands for")                                                                                  \
+	X(RANKS, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                        \
+	  "compare the ranks of a parallel job: least, mean, most, imbalance, lost time of each row")                  \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV, "event of the profile to report")                                  \
 	X(THREAD, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only threads whose name or id matches")                           \
 	X(COMM, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only processes whose name or id matches")                           \
