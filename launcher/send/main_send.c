@@ -50,9 +50,9 @@ static int send_all(const struct csink_options *o, int nr, char **paths)
 
 	if (csink_send_settings_read(&s, o, why, sizeof(why)))
 		return csink_fail(CSINK_EXIT_USAGE, "nothing was sent: %s", why);
-	http = csink_send_http_open(&s);
+	http = csink_send_http_open(&s, why, sizeof(why));
 	if (!http)
-		return csink_fail(CSINK_EXIT_FAILED, "nothing was sent: libcurl cannot be initialised");
+		return csink_fail(CSINK_EXIT_FAILED, "nothing was sent: %s", why);
 	deadline_ns = csink_monotonic_ns() + s.timeout_ns;
 	for (int i = 0; i < nr; i++) {
 		one = send_one(http, &s, paths[i], deadline_ns, csink_options_bool(o, CSINK_SEND_OPT_QUIET));

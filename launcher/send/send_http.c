@@ -12,38 +12,68 @@
 #include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/base/pprof_wire.h"
+#include "launcher/base/protobuf.h"
 #include "launcher/send/send_options.h"
 
 #define CONNECT_MS 3000
 #define BACKOFF_NS CSINK_NS_PER_S /* of the first pause at most; doubled each time */
 #define MAX_BACKOFF_NS (300 * CSINK_NS_PER_S)
-#define MAX_ANSWER_BYTES (4U << 20) /* more is no answer */
-#define KEPT_ANSWER_BYTES 4096      /* of it, what is read */
+#define MAX_ANSWER_BYTES (4U << 20) /* what receivers of OTLP answer at most; the rest of a longer one is not read */
 #define WORDS 300                   /* of it, what is shown at most */
 
 struct csink_send_http {
 	const struct csink_send_settings *s;
 	CURL *curl;
 	char error[CURL_ERROR_SIZE];
-	char answer[KEPT_ANSWER_BYTES + 1];
-	size_t used, total; /* of the answer: kept, received */
-	char phrase[128];   /* of its status line: "Unprocessable Entity" */
+	struct csink_protobuf answer; /* its bytes, of whatever form */
+	char phrase[128];             /* of its status line: "Unprocessable Entity" */
+	const char *option;           /* that libcurl did not take; NULL: it took all */
+	CURLcode option_code;         /* why not */
 };
 
 /* ---- the answer ---- */
 
+#define SHORT_SECRET 8 /* a shorter one may be a part of a word by chance: then it is hidden as a word alone */
+
+static bool is_word(const char *text, const char *at, size_t len)
+{
+	return (at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[len]);
+}
+
+/*
+ * A server may repeat what it was sent: a secret is no part of a message. Secrets are looked for in the text as it
+ * came, since one may be a part of another. Returns the text without them, malloc'ed, or NULL without memory. It must
+ * be whole: no part of a secret is found.
+ */
+static char *without_secrets(const struct csink_send_settings *s, const char *bytes, size_t nr)
+{
+	CSINK_AUTO_FREE char *text = strndup(bytes, nr);
+	char *hidden = text ? strdup(text) : NULL;
+
+	for (uint32_t i = 0; hidden && i < s->nr_secrets; i++) {
+		size_t len = strlen(s->secrets[i]);
+
+		for (const char *at = text; len && (at = strstr(at, s->secrets[i])); at++) {
+			if (len >= SHORT_SECRET || is_word(text, at, len))
+				memset(hidden + (at - text), '*', len);
+		}
+	}
+	return hidden;
+}
+
 static size_t take_answer(char *bytes, size_t size, size_t nr, void *arg)
 {
 	struct csink_send_http *http = arg;
-	size_t len = size * nr, keep = CSINK_MIN(len, KEPT_ANSWER_BYTES - http->used);
+	size_t len = size * nr;
 
-	memcpy(http->answer + http->used, bytes, keep);
-	http->used += keep;
-	http->total += len;
-	return http->total > MAX_ANSWER_BYTES ? 0 : len;
+	if (len > MAX_ANSWER_BYTES - http->answer.used)
+		return 0;
+	csink_protobuf_append(&http->answer, bytes, len);
+	return http->answer.err ? 0 : len;
 }
 
 /* "HTTP/1.1 422 Unprocessable Entity": one for each answer, also a proxy's. */
@@ -55,43 +85,28 @@ static size_t take_header(char *bytes, size_t size, size_t nr, void *arg)
 
 	if (len < 5 || memcmp(bytes, "HTTP/", 5))
 		return len;
-	http->used = http->total = 0;
+	http->answer.used = 0;
+	http->answer.err = 0;
+	*http->phrase = 0;
 	blank = memchr(bytes, ' ', len);
-	if (blank && bytes + len - blank > 5)
-		snprintf(http->phrase, sizeof(http->phrase), "%.*s", (int)(bytes + len - blank - 5), blank + 5);
+	if (blank && bytes + len - blank > 5) {
+		CSINK_AUTO_FREE char *phrase = without_secrets(http->s, blank + 5, bytes + len - blank - 5);
+
+		snprintf(http->phrase, sizeof(http->phrase), "%s", phrase ?: "");
+	}
 	http->phrase[strcspn(http->phrase, "\r\n")] = 0;
 	return len;
-}
-
-#define SHORT_SECRET 8 /* a shorter one may be a part of a word by chance: then it is hidden as a word alone */
-
-static bool is_word(const char *text, const char *at, size_t len)
-{
-	return (at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[len]);
-}
-
-/* A server may repeat what it was sent: a secret is no part of a message. */
-static void hide_secrets(const struct csink_send_settings *s, char *text)
-{
-	for (uint32_t i = 0; i < s->nr_secrets; i++) {
-		size_t len = strlen(s->secrets[i]);
-
-		for (char *at = text; len && (at = strstr(at, s->secrets[i])); at += len) {
-			if (len >= SHORT_SECRET || is_word(text, at, len))
-				memset(at, '*', len);
-		}
-	}
 }
 
 /* The beginning of what the server says, without line ends; the message escapes what else is in it. */
 static void put_words(struct csink_send_http *http, char *out, size_t size)
 {
+	CSINK_AUTO_FREE char *text =
+		without_secrets(http->s, (const char *)http->answer.bytes ?: "", http->answer.used);
 	size_t used = 0;
 	bool is_blank = true;
 
-	http->answer[http->used] = 0;
-	hide_secrets(http->s, http->answer);
-	for (const char *c = http->answer; *c && used < size - 4; c++) {
+	for (const char *c = text ?: ""; *c && used < size - 4; c++) {
 		bool is_space = strchr(" \t\r\n", *c) != NULL;
 
 		if (!is_space || !is_blank)
@@ -106,9 +121,11 @@ static void put_words(struct csink_send_http *http, char *out, size_t size)
 }
 
 /* partial_success {rejected_profiles 1, error_message 2}. Returns how many profiles were rejected. */
-static uint64_t read_partial(const struct csink_field *part, char *words, size_t size)
+static uint64_t read_partial(const struct csink_send_settings *s, const struct csink_field *part, char *words,
+			     size_t size)
 {
-	struct csink_field field;
+	CSINK_AUTO_FREE char *text = NULL;
+	struct csink_field field, message = {.bytes = (const unsigned char *)""};
 	uint64_t rejected = 0;
 	int err;
 
@@ -117,15 +134,17 @@ static uint64_t read_partial(const struct csink_field *part, char *words, size_t
 		if (field.number == 1)
 			rejected = field.value;
 		else if (field.number == 2)
-			snprintf(words, size, "%.*s", (int)CSINK_MIN(field.len, size - 1), (const char *)field.bytes);
+			message = field;
 	}
+	text = without_secrets(s, (const char *)message.bytes, message.len);
+	snprintf(words, size, "%s", text ?: "");
 	return rejected;
 }
 
 /* OTLP: ExportProfilesServiceResponse {partial_success 1}. */
 static bool is_partly_refused(struct csink_send_http *http, char *why, size_t why_bytes)
 {
-	struct csink_field answer = {.bytes = (unsigned char *)http->answer, .len = http->used}, field;
+	struct csink_field answer = {.bytes = http->answer.bytes, .len = http->answer.used}, field;
 	uint64_t rejected = 0;
 	char words[WORDS] = "";
 	int err;
@@ -133,11 +152,10 @@ static bool is_partly_refused(struct csink_send_http *http, char *why, size_t wh
 	EACH_FIELD(field, &answer, err)
 	{
 		if (field.number == 1)
-			rejected = read_partial(&field, words, sizeof(words));
+			rejected = read_partial(http->s, &field, words, sizeof(words));
 	}
 	if (!rejected)
 		return false;
-	hide_secrets(http->s, words);
 	csink_why(0, why, why_bytes, "%llu profiles were rejected: %s", (unsigned long long)rejected, words);
 	return true;
 }
@@ -151,7 +169,10 @@ static bool is_for_later(long status)
 	return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-/* Whether the server cannot have got the request. Else a second one may be counted twice, where it has no id. */
+/*
+ * Whether the server cannot have got the request: the connection, with a proxy's tunnel and TLS, was not ready for it.
+ * Else a second one may be counted twice, where it has no id.
+ */
 static bool is_undelivered(struct csink_send_http *http, CURLcode code)
 {
 	curl_off_t connected = 0;
@@ -162,6 +183,11 @@ static bool is_undelivered(struct csink_send_http *http, CURLcode code)
 	case CURLE_COULDNT_CONNECT:
 		return true;
 	case CURLE_OPERATION_TIMEDOUT:
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_PROXY:
 		curl_easy_getinfo(http->curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
 		return !connected;
 	default:
@@ -169,19 +195,40 @@ static bool is_undelivered(struct csink_send_http *http, CURLcode code)
 	}
 }
 
+/* A proxy that refuses to connect, and will do so again (403, 407). */
+static bool is_refused_by_proxy(struct csink_send_http *http)
+{
+	long status = 0;
+
+	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &status);
+	return status >= 400 && status < 500 && !is_for_later(status);
+}
+
 static bool is_repeatable(const struct csink_send_settings *s)
 {
 	return s->to.kind != CSINK_SEND_PYROSCOPE && s->to.kind != CSINK_SEND_PARCA;
 }
 
+/* What libcurl says in more words, unless the whole URL of a proxy, with its password, may be in it. */
+static char *words_of(struct csink_send_http *http, CURLcode code)
+{
+	const char *words = http->error;
+
+	if (strstr(words, "nsupported proxy"))
+		words = "the URL of the proxy (http_proxy, https_proxy, all_proxy) is not one that libcurl takes";
+	else if (!*words || code == CURLE_COULDNT_RESOLVE_PROXY)
+		words = curl_easy_strerror(code);
+	return without_secrets(http->s, words, strlen(words));
+}
+
 static enum outcome judge_failure(struct csink_send_http *http, CURLcode code, char *why, size_t why_bytes)
 {
-	const char *reason = *http->error ? http->error : curl_easy_strerror(code);
+	CSINK_AUTO_FREE char *words = words_of(http, code);
+	const char *reason = words ?: curl_easy_strerror(CURLE_OUT_OF_MEMORY);
 
-	hide_secrets(http->s, http->error);
 	if (is_undelivered(http, code)) {
 		csink_why(0, why, why_bytes, "%s", reason);
-		return LATER;
+		return is_refused_by_proxy(http) ? REFUSED : LATER;
 	}
 	switch (code) {
 	case CURLE_OPERATION_TIMEDOUT:
@@ -204,8 +251,8 @@ static enum outcome judge(struct csink_send_http *http, CURLcode code, char *why
 	long status = 0;
 
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
-	/* With the status of an answer all is known, also where its rest is cut off. */
-	if (status < 200 || (code && status < 300 && code != CURLE_PARTIAL_FILE && code != CURLE_RECV_ERROR))
+	/* With the status of an answer all is known, also where its rest is cut off, or too long. */
+	if (status < 200)
 		return judge_failure(http, code, why, why_bytes);
 	if (status < 300) {
 		if (http->s->to.kind == CSINK_SEND_OTLP && is_partly_refused(http, why, why_bytes))
@@ -221,7 +268,16 @@ static enum outcome judge(struct csink_send_http *http, CURLcode code, char *why
 
 /* ---- one request ---- */
 
-#define SET(http, option, value) curl_easy_setopt((http)->curl, option, value)
+/* libcurl may be built without what an option is for: the first one that it does not take is remembered. */
+#define SET(http, option, value) check_option(http, #option, curl_easy_setopt((http)->curl, option, value))
+
+static void check_option(struct csink_send_http *http, const char *option, CURLcode code)
+{
+	if (!code || http->option_code)
+		return;
+	http->option = option;
+	http->option_code = code;
+}
 
 static struct curl_slist *headers_of(const struct csink_send_http *http, const struct csink_send_request *r)
 {
@@ -253,14 +309,14 @@ static CURLcode perform(struct csink_send_http *http, const struct csink_send_re
 	if (!headers)
 		return CURLE_OUT_OF_MEMORY;
 	*http->error = *http->phrase = 0;
-	http->used = http->total = 0;
+	http->answer.used = 0;
 	SET(http, CURLOPT_URL, r->url);
 	SET(http, CURLOPT_CUSTOMREQUEST, r->method);
 	SET(http, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->bytes);
 	SET(http, CURLOPT_POSTFIELDS, r->body);
 	SET(http, CURLOPT_HTTPHEADER, headers);
 	SET(http, CURLOPT_TIMEOUT_MS, (long)CSINK_MAX(left_ns / 1000000, 1ULL));
-	code = curl_easy_perform(http->curl);
+	code = http->option_code ?: curl_easy_perform(http->curl);
 	SET(http, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(headers);
 	return code;
@@ -314,19 +370,21 @@ int csink_send_http_send(struct csink_send_http *http, const struct csink_send_r
 
 /* ---- the connection ---- */
 
-struct csink_send_http *csink_send_http_open(const struct csink_send_settings *s)
+static void set_options(struct csink_send_http *http)
 {
-	struct csink_send_http *http = calloc(1, sizeof(*http));
+	const struct csink_send_settings *s = http->s;
 
-	if (!http || curl_global_init(CURL_GLOBAL_DEFAULT) || !(http->curl = curl_easy_init())) {
-		free(http);
-		return NULL;
-	}
-	http->s = s;
 	SET(http, CURLOPT_NOSIGNAL, 1L);
 	SET(http, CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(http, CURLOPT_FOLLOWLOCATION, 0L);
 	SET(http, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+	/* libcurl itself sends a request again where the server has closed a connection that was used before. */
+	if (!is_repeatable(s))
+		SET(http, CURLOPT_FORBID_REUSE, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* Do not wait for a look-up of a name that has not ended with the time; an older libcurl waits. */
+	curl_easy_setopt(http->curl, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	SET(http, CURLOPT_USERAGENT, "countersink/" CSINK_VERSION);
 	SET(http, CURLOPT_ERRORBUFFER, http->error);
 	SET(http, CURLOPT_WRITEFUNCTION, take_answer);
@@ -349,7 +407,26 @@ struct csink_send_http *csink_send_http_open(const struct csink_send_settings *s
 		SET(http, CURLOPT_SSLCERT, s->client_certificate);
 	if (s->client_key)
 		SET(http, CURLOPT_SSLKEY, s->client_key);
-	return http;
+}
+
+struct csink_send_http *csink_send_http_open(const struct csink_send_settings *s, char *why, size_t why_bytes)
+{
+	struct csink_send_http *http = calloc(1, sizeof(*http));
+
+	csink_why(0, why, why_bytes, "libcurl cannot be initialised");
+	if (!http || curl_global_init(CURL_GLOBAL_DEFAULT) || !(http->curl = curl_easy_init())) {
+		free(http);
+		return NULL;
+	}
+	http->s = s;
+	set_options(http);
+	if (!http->option)
+		return http;
+	csink_why(0, why, why_bytes, "libcurl %s does not take %s%s: %s", curl_version_info(CURLVERSION_NOW)->version,
+		  http->option, s->signature && strstr(http->option, "AWS") ? ", which signs requests to s3" : "",
+		  curl_easy_strerror(http->option_code));
+	csink_send_http_close(http);
+	return NULL;
 }
 
 void csink_send_http_close(struct csink_send_http *http)
@@ -358,5 +435,6 @@ void csink_send_http_close(struct csink_send_http *http)
 		return;
 	curl_easy_cleanup(http->curl);
 	curl_global_cleanup();
+	free(http->answer.bytes);
 	free(http);
 }

@@ -9,8 +9,11 @@
 
 struct csink_send_http; /* a connection, which lasts from one request to the next */
 
-/** Returns NULL without memory. Context: init. */
-struct csink_send_http *csink_send_http_open(const struct csink_send_settings *s);
+/**
+ * @why  on failure, one line for people: memory, or what the libcurl that is installed cannot do.
+ * Returns NULL on failure. Context: init.
+ */
+struct csink_send_http *csink_send_http_open(const struct csink_send_settings *s, char *why, size_t why_bytes);
 void csink_send_http_close(struct csink_send_http *http);
 
 /**

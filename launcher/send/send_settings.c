@@ -67,30 +67,85 @@ static int add_header(struct csink_send_settings *s, const char *name, size_t na
 	return -ENOMEM;
 }
 
-/* The same for a header that the user gives: its value is secret; of an Authorization, what follows the scheme. */
+/* A secret as it is given, and each word of it: "session=0123; id=4567". A server may repeat either. */
+static int add_secret_words(struct csink_send_settings *s, char *text)
+{
+	int err = add_secret(s, text);
+	char *rest = text, *word;
+
+	while (!err && (word = strsep(&rest, " \t,;=\""))) {
+		if (*word)
+			err = add_secret(s, word);
+	}
+	return err;
+}
+
+/* These two begin with the name of a scheme, "Basic" or "Bearer", which is no secret. */
+static bool has_scheme(const char *name, size_t len)
+{
+	static const char authorization[] = "Authorization", proxy[] = "Proxy-Authorization";
+
+	return (len == strlen(authorization) && !strncasecmp(name, authorization, len)) ||
+	       (len == strlen(proxy) && !strncasecmp(name, proxy, len));
+}
+
+/* The same for a header that the user gives: its value is secret. */
 static int add_given(struct csink_send_settings *s, const char *name, size_t name_len, const char *value, size_t len)
 {
 	CSINK_AUTO_FREE char *secret = strndup(value, len);
-	const char *blank = secret ? strrchr(secret, ' ') : NULL;
+	size_t scheme = 0;
 
 	if (!secret)
 		return -ENOMEM;
-	return add_header(s, name, name_len, value, len) ?: add_secret(s, blank ? blank + 1 : secret);
+	if (has_scheme(name, name_len)) {
+		scheme = strcspn(secret, " \t");
+		scheme += strspn(secret + scheme, " \t");
+	}
+	return add_header(s, name, name_len, value, len) ?: add_secret_words(s, secret + (secret[scheme] ? scheme : 0));
 }
 
 /* A password, as it is and as it is sent. */
-static int add_password(struct csink_send_settings *s)
+static int add_password(struct csink_send_settings *s, const char *user, const char *password)
 {
 	CSINK_AUTO_FREE char *both = NULL, *encoded = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&encoded, &bytes);
-	int len = out ? asprintf(&both, "%s:%s", s->user, s->password) : -1;
+	int len = out ? asprintf(&both, "%s:%s", user, password) : -1;
 
 	if (len >= 0)
 		csink_send_base64(out, both, (size_t)len);
 	if (!out || fclose(out) || len < 0)
 		return -ENOMEM;
-	return add_secret(s, encoded) ?: add_secret(s, s->password);
+	return add_secret(s, encoded) ?: add_secret(s, password);
+}
+
+/* Of a proxy, USER:PASSWORD@ before its host: a proxy may repeat it, too. */
+static int add_proxy(struct csink_send_settings *s, const char *url)
+{
+	const char *scheme = strstr(url, "://"), *user = scheme ? scheme + 3 : url, *at = strrchr(user, '@');
+	CSINK_AUTO_FREE char *copy = at ? strndup(user, (size_t)(at - user)) : NULL;
+	char *colon = copy ? strchr(copy, ':') : NULL;
+	int err;
+
+	if (!at || !copy)
+		return at ? -ENOMEM : 0;
+	if (!colon)
+		return 0;
+	*colon = 0;
+	err = add_secret(s, colon + 1);
+	csink_text_undo_percent(copy);
+	csink_text_undo_percent(colon + 1);
+	return err ?: add_password(s, copy, colon + 1);
+}
+
+static int add_proxies(struct csink_send_settings *s)
+{
+	static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+	int err = 0;
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names) && !err; i++)
+		err = add_proxy(s, variable(names[i]) ?: "");
+	return err;
 }
 
 static size_t trim(const char **text, size_t len)
@@ -126,6 +181,8 @@ static int read_headers(struct csink_send_settings *s, const char *path, char *w
 		value_len = trim(&value, (size_t)(line + len - value));
 		err = add_given(s, line, (size_t)(colon - line), value, value_len);
 	}
+	if (!err && ferror(f))
+		return csink_why(-errno, why, why_bytes, "%s: %s", path, strerror(errno));
 	return err ? csink_why(err, why, why_bytes, "%s, line %zu: no header (NAME: VALUE)", path, nr) : 0;
 }
 
@@ -201,7 +258,7 @@ static int read_pyroscope(struct csink_send_settings *s, char *why, size_t why_b
 	s->user = variable("PYROSCOPE_BASIC_AUTH_USER");
 	s->password = s->user ? variable("PYROSCOPE_BASIC_AUTH_PASSWORD") ?: "" : NULL;
 	if (!err && s->user)
-		err = add_password(s);
+		err = add_password(s, s->user, s->password);
 	if (!err && tenant && add_header(s, "X-Scope-OrgID", strlen("X-Scope-OrgID"), tenant, strlen(tenant)))
 		err = csink_why(-EINVAL, why, why_bytes, "PYROSCOPE_TENANT_ID: it cannot be a header's value");
 	if (!err && headers)
@@ -316,6 +373,8 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 	s->wire.service = csink_options_text(o, CSINK_SEND_OPT_SERVICE);
 	if (!strcmp(csink_options_text(o, CSINK_SEND_OPT_OTLP), "1.9"))
 		s->wire.otlp = CSINK_WIRE_OTLP_1_9;
+	if (!err && add_proxies(s))
+		err = csink_why(-ENOMEM, why, why_bytes, "no memory");
 	if (!err && s->to.kind == CSINK_SEND_PYROSCOPE)
 		err = read_pyroscope(s, why, why_bytes);
 	else if (!err && s->to.kind == CSINK_SEND_OTLP)

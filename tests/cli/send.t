@@ -55,6 +55,7 @@ echo 'no header' >bad.headers
 refused 'a file without headers' 'bad.headers, line 1: no header' --to=put+http://x --send-headers=bad.headers burn.pb.gz
 printf 'X-A: b\001c\n' >bad.headers
 refused 'a control character in a header' 'bad.headers, line 1: no header' --to=put+http://x --send-headers=bad.headers burn.pb.gz
+refused 'a directory in place of headers' '^countersink: nothing was sent: /: Is a directory$' --to=put+http://x --send-headers=/ burn.pb.gz
 refused 'a missing file of headers' 'none: No such file' --to=put+http://x --send-headers=none burn.pb.gz
 "$SEND" --help >help
 like "$(cat help)" '1.10 to' 'the help has the version of OTLP'
@@ -104,6 +105,18 @@ is "$(python3 "$OTLP" --1.9 got/1.body)" accepted 'OTLP: --otlp=1.9 sends by the
 # ExportProfilesServiceResponse: {partial_success: {rejected_profiles: 1, error_message: "why"}}
 serve 200:bytes=0a0708011203776879 --to=otlp+http://@ADDRESS@ burn.pb.gz
 like "$status $(cat err)" '^3 .*1 profiles were rejected: why$' 'OTLP: a partial success is a refusal with its reason'
+# Likewise, with a message of 9,000 bytes, and then with one of a secret on whose place a message is cut.
+partial() { # MESSAGE: in hexadecimal digits
+	python3 -c '
+import sys
+def field(nr, data):
+    size = len(data)
+    return bytes([nr << 3 | 2]) + bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14]) + data
+print(field(1, b"\x08\x02" + field(2, sys.argv[1].encode())).hex())' "$1"
+}
+long=$(printf 'why%08997d' 0)
+serve "200:bytes=$(partial "$long")" --to=otlp+http://@ADDRESS@ burn.pb.gz
+like "$status $(cat err)" '^3 .*2 profiles were rejected: why0+$' 'OTLP: so it is in a long answer'
 
 serve 200 --to=put+http://@ADDRESS@/dir/%h/%t-%n burn.pb.gz
 like "$(cat got/1.line)" "^PUT /dir/$(uname -n)/[0-9]{8}T[0-9]{6}Z-burn.pb.gz HTTP" 'put: host, time and name are in the address'
@@ -131,6 +144,12 @@ serve 'half 200' --to=otlp+http://@ADDRESS@ burn.pb.gz
 is "$status $(requests)" '0 2' 'OTLP: a connection that ends in the body is tried again'
 serve 'gone 200' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
 like "$status $(requests) $(cat err)" '^3 1 .*may have the profile all the same' 'Pyroscope, which adds up what comes twice: it is not'
+cp burn.pb.gz first.pb.gz
+serve '200:keep gone 200' --to=pyroscope+http://@ADDRESS@ first.pb.gz burn.pb.gz
+like "$status $(requests) $(tail -n 1 err)" '^3 2 .*burn.pb.gz was not sent .*may have the profile all the same' \
+	'Pyroscope: nor is one on a connection that was used before, by libcurl'
+serve '200:keep gone 200' --to=put+http://@ADDRESS@/ first.pb.gz burn.pb.gz
+is "$status $(requests)" '0 3' 'put: a connection that was used before and ends is tried again'
 serve 200:cut --to=pyroscope+http://@ADDRESS@ burn.pb.gz
 is "$status $(requests)" '0 1' 'an answer that is cut off behind its status is an answer'
 serve 503:cut:retry=3600 --to=put+http://@ADDRESS@/x burn.pb.gz
@@ -138,6 +157,8 @@ like "$status $(cat err)" '^4 .*503 Service Unavailable: x' 'a refusal that is c
 serve --closed --to=put+http://@ADDRESS@/x --send-timeout=0.3 burn.pb.gz
 like "$status $(cat err)" '^4 countersink: burn.pb.gz was not sent to the server at http://127.0.0.1:[0-9]+: .*(tr(y|ies); --send-timeout)' \
 	'a server that is not there is tried until the time is over'
+LD_PRELOAD=$TARGETS/send_shim.so SEND_SHIM=names timeout 60 "$SEND" --to=put+http://server.invalid/x --send-timeout=0.3 burn.pb.gz 2>err
+like "$? $(cat err)" '^4 .*was not sent .*timed out' 'a look-up of a name that never ends is left with the time'
 serve 200 --to=put+http://@ADDRESS@/ none.pb.gz burn.pb.gz
 like "$status $(requests) $(cat err)" '^1 1 countersink: none.pb.gz: No such file.*it was not sent' 'a file that cannot be read stops no other'
 head -c 40 burn.pb.gz >cut.pb.gz
@@ -145,6 +166,11 @@ serve 200 --to=put+http://@ADDRESS@/ cut.pb.gz
 like "$status $(requests) $(cat err)" '^1 0 .*cut.pb.gz: .*it was not sent' 'a file that is no profile is not sent'
 serve "422:say=$(printf 'a\033[31mb')" --to=put+http://@ADDRESS@/ burn.pb.gz
 like "$(cat err)" 'a\\x1b\[31mb' "a server's words are escaped for the terminal"
+head -c 5000000 /dev/zero | tr '\0' w >long
+serve 422:file=long --to=pyroscope+http://@ADDRESS@/ burn.pb.gz
+like "$status $(requests) $(cat err)" '^3 1 .*: 422 Unprocessable Entity: w*\.\.\.$' 'of an answer of 5 MB the beginning is shown'
+serve 200:file=long --to=pyroscope+http://@ADDRESS@/ burn.pb.gz
+is "$status $(requests)" '0 1' 'an answer of 5 MB with a good status is one'
 
 # ---- TLS, a proxy ----
 make_tls() { # an authority of its own, and a certificate for 127.0.0.1
@@ -173,10 +199,18 @@ unlike "$(cat got/1.headers)" sEcReT0123 's3: the key is not sent'
 like "$(cat got/1.headers)" '^X-Amz-Security-Token: token0123$' 's3: the token of a session is sent'
 signed 403:say=sEcReT0123-token0123 --to=s3+https://@ADDRESS@/bucket/x
 like "$status $(cat err)" '^3 .*403 .*: \*+-\*+$' 's3: neither is in a message'
+LD_PRELOAD=$TARGETS/send_shim.so SEND_SHIM=options signed 200 --to=s3+https://@ADDRESS@/bucket/x
+like "$status $(requests) $(cat err)" '^1 0 countersink: nothing was sent: libcurl [0-9.]+ does not take CURLOPT_AWS_SIGV4, which signs requests to s3: ' \
+	's3: a libcurl that cannot sign is reported, and sends nothing'
 signed 200 --to=s3+http://@ADDRESS@/bucket/x
 like "$status $(cat err)" '^2 .*give s3\+https://' 's3 without TLS is refused'
 http_proxy=http://@ADDRESS@ serve 200 --to=put+http://server.invalid/x burn.pb.gz
 is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 PUT http://server.invalid/x' 'a proxy is used as its variable says'
+https_proxy=http://@ADDRESS@ serve '503 gone 403' --to=pyroscope+https://server.invalid burn.pb.gz
+like "$status $(requests) $(cat err)" '^3 3 .*: [^(]*403[^(]*$' \
+	'Pyroscope: what a proxy does not let through was not delivered: it is tried again, until the proxy refuses it'
+serve '--tls server.pem server.key shut 200' --to=pyroscope+https://@ADDRESS@ --send-ca=ca.pem burn.pb.gz
+is "$status $(requests)" '0 1' 'Pyroscope: a connection that ends in the handshake of TLS is tried again'
 
 # ---- secrets ----
 echo 'hunter2 topsecret' >secrets
@@ -190,10 +224,28 @@ PYROSCOPE_BASIC_AUTH_USER=me PYROSCOPE_BASIC_AUTH_PASSWORD=hunter2 PYROSCOPE_HTT
 	serve 401:echo --to=pyroscope+http://@ADDRESS@ burn.pb.gz
 like "$status $(cat err)" '^3 .*Authorization: Basic \*+ .*application/octet-stream X-Scope-OrgID: team-7 X-A: \*' \
 	'a password that the server repeats as it was sent is hidden, and no part of a word for a short secret'
+# No part of a secret is left where its place is that of the cut.
+serve "401:phrase=$(printf '%0122d' 0)topsecret:say=$(printf '%0292d' 0)topsecret" --to=parca+http://@ADDRESS@ --send-headers=headers burn.pb.gz
+like "$status $(cat err)" '^3 .*401 0+\*+: 0+\*\*\*\*\.\.\.$' 'a token in the status line is hidden, also where it is cut'
+serve "200:bytes=$(partial "$(printf '%0295d' 0)topsecret")" --to=otlp+http://@ADDRESS@ --send-headers=headers burn.pb.gz
+like "$status $(cat err)" '^3 .*rejected: 0+\*+$' "OTLP: so it is in a receiver's words"
 serve 401:echo --to=parca+http://@ADDRESS@ --send-headers=headers burn.pb.gz
 like "$(cat got/1.headers)" '^Authorization: Bearer topsecret$' 'headers come from a file'
 like "$status $(cat err)" '^3 .*Bearer \*\*\*\*\*\*\*\*\*' 'a token that the server repeats is hidden'
 unlike "$(cat err)" topsecret 'no message has the token'
+printf '%s\n' 'Cookie: id=alpha-one; other="beta-two"' 'X-Key: Bearer gamma-three' 'Proxy-Authorization: Basic delta-four' >many
+serve 401:echo --to=put+http://@ADDRESS@/x --send-headers=many burn.pb.gz
+unlike "$(cat err)" 'alpha|one|beta|two|gamma|three|delta|four' 'each word of each header is hidden'
+like "$(cat err)" ' Cookie: \*+ X-Key: \*+ Proxy-Authorization: Basic \*+ Content-Length: [0-9]+$' 'but for the scheme, where a header has one'
+serve 401:say=beta-two+alpha-one+Bearer --to=put+http://@ADDRESS@/x --send-headers=many burn.pb.gz
+like "$(cat err)" ': \*+\+\*+\+\*+$' 'words of a header are hidden where they stand alone'
+http_proxy=http://me:hunter%32@@ADDRESS@ serve 401:echo --to=put+http://server.invalid/x burn.pb.gz
+like "$(cat got/1.headers)" "^Proxy-Authorization: Basic $(printf me:hunter2 | base64)\$" "a proxy's password may be in its variable"
+like "$status $(cat err)" '^3 .*Proxy-Authorization: Basic \*+ ' "a proxy's password that it repeats is hidden"
+for proxy in http://me:hunter2@h:99999 ftp://me:hunter2@h me:hunter2@h:x 'http://me:hunter2@[h' http://me:hunter2/@h http://me:hunter2@h.invalid; do
+	http_proxy=$proxy "$SEND" --to=put+http://server.invalid/x --send-timeout=0.3 burn.pb.gz 2>err
+	is "$? $(grep -c hunter2 err)" '4 0' "a proxy's password is not in the reason of a failure: $(echo "$proxy" | sed s/hunter2/.../)"
+done
 is "$(cat got/*.leaks)" '' 'no command line has a secret'
 
 # ---- run --send ----

@@ -7,8 +7,10 @@ In the command's arguments and environment, @ADDRESS@ is the server's HOST:PORT.
 the next ANSWER; one for which none is left gets 599. An ANSWER is a status, with these behind it, each after a colon:
   retry=SECONDS  Retry-After           date=SECONDS  Retry-After, as a date       to=URL  Location
   say=TEXT       the body              bytes=HEX     the body                     echo    the body: the request's headers
-  cut            half of the body, then the end of the connection
-or a word: "gone" closes the connection without an answer, "half" does so in the middle of the request's body, "silent" never answers.
+  cut            half of the body, then the end of the connection               phrase=TEXT    behind the status
+  keep           the connection stays open for another request                  file=NAME      the body
+or a word: "gone" closes the connection without an answer, "half" does so in the middle of the request's body, "silent" never answers,
+"shut" closes it before TLS or a request is read.
 Of request N, files got/N.line, N.headers and N.body are left; got/N.leaks has what of the file secrets stands in a command line.
 Exit status: the command's.
 """
@@ -55,7 +57,7 @@ def leaks():
 
 def answer(connection, what, headers):
     status, *more = what.split(':')
-    out, body, cut = '', b'', False
+    out, body, cut, keep, phrase = '', b'', False, 'keep' in more, None
     for one in more:
         name, _, value = one.partition('=')
         if name == 'retry':
@@ -66,11 +68,17 @@ def answer(connection, what, headers):
             out += 'Location: %s\r\n' % value.replace('%3A', ':')
         elif name == 'bytes':
             body = bytes.fromhex(value)
-        else:
+        elif name == 'file':
+            body = open(value, 'rb').read()
+        elif name == 'phrase':
+            phrase = value
+        elif name != 'keep':
             body = headers.encode() if name == 'echo' else b'x' * 100 if name == 'cut' else value.encode()
         cut |= name == 'cut'
-    phrase = {'200': 'OK', '422': 'Unprocessable Entity', '503': 'Service Unavailable', '401': 'Unauthorized'}.get(status, 'Other')
-    head = 'HTTP/1.1 %s %s\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n' % (status, phrase, out, len(body))
+    phrases = {'200': 'OK', '422': 'Unprocessable Entity', '503': 'Service Unavailable', '401': 'Unauthorized'}
+    phrase = phrase or phrases.get(status, 'Other')
+    out += '' if keep else 'Connection: close\r\n'
+    head = 'HTTP/1.1 %s %s\r\n%sContent-Length: %d\r\n\r\n' % (status, phrase, out, len(body))
     connection.sendall(head.encode() + (body[:len(body) // 2] if cut else body))
 
 
@@ -95,20 +103,31 @@ class Server:
 
     def handle(self, connection):
         try:
-            if self.context:
-                connection = self.context.wrap_socket(connection, server_side=True)
-            what = self.answers[0] if self.answers else '599'
-            request = read_request(connection.makefile('rb'), what == 'half')
-            if request:
-                self.keep(*request)
+            if self.answers[:1] == ['shut']:
                 self.answers = self.answers[1:]
-                if what == 'silent':
-                    self.ended.wait()
-                elif what not in ('gone', 'half'):
-                    answer(connection, what, request[1])
+            else:
+                if self.context:
+                    connection = self.context.wrap_socket(connection, server_side=True)
+                with connection.makefile('rb') as stream:
+                    while self.answer_next(connection, stream):
+                        pass
         except OSError:
             pass
         connection.close()
+
+    def answer_next(self, connection, stream):
+        """Whether the connection stays open."""
+        what = self.answers[0] if self.answers else '599'
+        request = read_request(stream, what == 'half')
+        if not request:
+            return False
+        self.keep(*request)
+        self.answers = self.answers[1:]
+        if what == 'silent':
+            self.ended.wait()
+        elif what not in ('gone', 'half'):
+            answer(connection, what, request[1])
+        return 'keep' in what.split(':')
 
     def keep(self, line, headers, body):
         self.nr += 1
