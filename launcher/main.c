@@ -1,24 +1,10 @@
 /* The entry: the first word names the command; if it names none, it is the command line of `run`. */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
+#include "launcher/base/standard_streams.h"
 #include "launcher/commands/registry.h"
 #include "launcher/session/inherited.h"
 #include "preload/core/seccomp_probe.h"
-
-/*
- * Started with a standard stream closed, our own files would land on its number, and what is meant for stderr in one of
- * them. So fill the gaps, by what cannot be written, for what was to be printed there is lost; O_CLOEXEC gives the
- * command its streams as closed as they were.
- */
-static void fill_standard_streams(void)
-{
-	for (int fd = 0; fd <= 2; fd++) {
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-			open("/dev/null", O_RDONLY | O_CLOEXEC);
-	}
-}
 
 int main(int argc, char **argv)
 {
@@ -27,7 +13,7 @@ int main(int argc, char **argv)
 	csink_filters_begin();
 	csink_inherited_begin();
 	if (!csink_filters_forbid_all(csink_deadly_calls))
-		fill_standard_streams();
+		csink_standard_streams_fill();
 	if (argc < 2)
 		return csink_fail(
 			CSINK_EXIT_RUN_FAILED,

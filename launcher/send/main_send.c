@@ -3,13 +3,16 @@
  * than the launcher to run; `countersink run --send` starts it once the profile is written. One thread.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
+#include "launcher/base/standard_streams.h"
 #include "launcher/send/send_http.h"
 #include "launcher/send/send_options.h"
 
@@ -62,10 +65,31 @@ static int send_all(const struct csink_options *o, int nr, char **paths)
 	return status;
 }
 
+/*
+ * A limit on files counts for the memory, too, in which the profile's form for the server is made, and which is no file
+ * of the user's. What exceeds it is an error then, and does not end us; nor does a server that closes its connection.
+ */
+static void begin(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct rlimit size;
+
+	csink_standard_streams_fill();
+	sigaction(SIGXFSZ, &ignore, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	if (getrlimit(RLIMIT_FSIZE, &size))
+		return;
+	size.rlim_cur = size.rlim_max;
+	setrlimit(RLIMIT_FSIZE, &size);
+}
+
 int main(int argc, char **argv)
 {
 	struct csink_options o;
-	int at = csink_options_parse_mixed(&o, send_options, CSINK_NR_SEND_OPTS, argc, argv);
+	int at;
+
+	begin();
+	at = csink_options_parse_mixed(&o, send_options, CSINK_NR_SEND_OPTS, argc, argv);
 
 	if (at < 0)
 		return csink_fail(CSINK_EXIT_USAGE, "%s (see countersink-send --help)", o.error);

@@ -18,6 +18,7 @@
 #include "include/internal/clock.h"
 #include "launcher/base/json.h"
 #include "launcher/base/message.h"
+#include "launcher/base/outfile.h"
 #include "launcher/base/path.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
@@ -119,7 +120,7 @@ static int read_fd(int fd, void **bytes, size_t *len)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	if (st.st_size > MAX_BODY_BYTES)
-		return -EFBIG;
+		return -E2BIG;
 	*bytes = malloc((size_t)st.st_size + 1);
 	if (!*bytes)
 		return -ENOMEM;
@@ -193,7 +194,7 @@ static int otlp_body(struct csink_send_request *r, const struct csink_send_setti
 		err = -ENOMEM;
 	r->body = bytes;
 	if (!err && r->bytes > MAX_BODY_BYTES)
-		err = -EFBIG;
+		err = -E2BIG;
 	return err ?: s->is_gzipped ? gzip_body(r) : 0;
 }
 
@@ -259,7 +260,10 @@ int csink_send_request_make(struct csink_send_request *r, const struct csink_sen
 	}
 	if (!err && !r->url)
 		err = -ENOMEM;
-	return err ? csink_why(err, why, why_bytes, "%s: %s", path, strerror(-err)) : 0;
+	if (err == -E2BIG)
+		return csink_why(err, why, why_bytes, "%s: it is larger than %u MiB, which no server takes", path,
+				 MAX_BODY_BYTES >> 20);
+	return err ? csink_why(err, why, why_bytes, "%s: %s", path, csink_outfile_error(-err)) : 0;
 }
 
 void csink_send_request_free(struct csink_send_request *r)

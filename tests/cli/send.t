@@ -172,6 +172,24 @@ like "$status $(requests) $(cat err)" '^3 1 .*: 422 Unprocessable Entity: w*\.\.
 serve 200:file=long --to=pyroscope+http://@ADDRESS@/ burn.pb.gz
 is "$status $(requests)" '0 1' 'an answer of 5 MB with a good status is one'
 
+# ---- as it may be started ----
+# Standard streams that are closed: what is printed after the first file must not land in the connection that is kept for the second.
+serve '200:keep 200:keep' --to=put+http://@ADDRESS@/ first.pb.gz burn.pb.gz
+is "$(cat got/1.line got/2.line)" "$(printf 'PUT /%s HTTP/1.1\n' first.pb.gz burn.pb.gz)" 'put: two files'
+"$SRC/tests/send/server.py" 200:keep 200:keep -- sh -c 'exec "$@" <&- >&- 2>&-' sh "$SEND" --to=put+http://@ADDRESS@/ first.pb.gz burn.pb.gz
+is "$? $(cat got/1.line got/2.line)" "0 $(printf 'PUT /%s HTTP/1.1\n' first.pb.gz burn.pb.gz)" \
+	'with closed standard streams no message is in a request'
+# A limit on the size of files, by which the form for the server is no file.
+limit() { # ULIMIT-OPTIONS: the status is printed, too
+	"$SRC/tests/send/server.py" 200 -- sh -c 'options=$1; shift; (ulimit $options 0; "$@"; echo "status $?") 2>&1 | cat >&2' sh "$1" \
+		"$SEND" --to=pyroscope+http://@ADDRESS@ burn.pb.gz 2>err
+}
+limit '-S -f'
+like "$(xargs <err) $(requests)" 'burn.pb.gz was sent to .* status 0 1$' 'a soft limit on the size of files changes nothing'
+limit -f
+like "$(xargs <err) $(requests)" '^countersink: burn.pb.gz: files are limited to 0 bytes \(RLIMIT_FSIZE, .*; it was not sent status 1 0$' \
+	'a hard limit on the size of files is an error'
+
 # ---- TLS, a proxy ----
 make_tls() { # an authority of its own, and a certificate for 127.0.0.1
 	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=own-ca -keyout ca.key -out ca.pem &&
