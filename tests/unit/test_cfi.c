@@ -273,10 +273,47 @@ int main(void)
 	check_all_changes();
 	return done();
 }
-#else
+#elif defined(__aarch64__)
+/* As glibc's _dl_runtime_resolve(): entered with the return address in a pushed pair, of which the CFA knows nothing.
+ */
+__asm__(".text\n"
+	".globl cfi_usual, cfi_entered, cfi_saved\n"
+	".cfi_startproc\n .cfi_def_cfa_offset 32\n .cfi_offset x29, -32\n .cfi_offset x30, -24\n"
+	"cfi_usual: nop\n .cfi_endproc\n"
+	".cfi_startproc\n .cfi_rel_offset x30, 8\n"
+	"cfi_entered: nop\n"
+	".cfi_adjust_cfa_offset 208\n .cfi_rel_offset x19, 0\n"
+	"cfi_saved: nop\n .cfi_endproc\n");
+
+extern char cfi_usual[], cfi_entered[], cfi_saved[];
+
+static bool rules_of(const char *at, struct csink_cfi_rules *rules)
+{
+	struct csink_cfi_table table;
+	struct csink_cfi_fde fde;
+
+	return csink_cfi_locate((uintptr_t)at, &table) && csink_cfi_find(&table, (uintptr_t)at, &fde) &&
+	       csink_cfi_rules_at(&fde, (uintptr_t)at, rules);
+}
+
+static bool at_cfa(struct csink_cfi_rule rule, long value)
+{
+	return rule.kind == CSINK_CFI_AT_CFA && rule.value == value;
+}
+
 int main(void)
 {
-	skip("rows of assembly", "written for x86-64");
+	struct csink_cfi_rules rules;
+
+	is_num(setup_modules(), 0, "the module snapshot is created");
+	ok(rules_of(cfi_usual, &rules) && rules.cfa_offset == 32 && at_cfa(rules.rule[CSINK_SLOT_RA], -24) &&
+		   at_cfa(rules.rule[CSINK_SLOT_FP], -32),
+	   "a usual frame keeps its rules");
+	ok(rules_of(cfi_entered, &rules) && rules.cfa_offset == 16 && at_cfa(rules.rule[CSINK_SLOT_RA], -8),
+	   "the CFA is above a pair that a PLT entry pushed");
+	ok(rules_of(cfi_saved, &rules) && rules.cfa_offset == 224 && at_cfa(rules.rule[CSINK_SLOT_RA], -8) &&
+		   at_cfa(rules.rule[csink_cfi_slot(19)], -224),
+	   "what is saved below the pair stays where it is");
 	return done();
 }
 #endif

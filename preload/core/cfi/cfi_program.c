@@ -263,6 +263,32 @@ static bool run(struct program *p, const uint8_t *code, const uint8_t *end, uint
 	return !r.failed;
 }
 
+#if defined(__aarch64__)
+/*
+ * A PLT entry pushes a pair of registers, with the return address above the other one, before it jumps to the loader.
+ * glibc's _dl_runtime_resolve() says where the return address is, but counts its CFA from the stack pointer as it was
+ * entered: the frame of the caller then begins 16 bytes too low. The CFA is above what this call saved.
+ */
+static void count_pushed_pair(const struct csink_cfi_fde *fde, struct csink_cfi_rules *rules)
+{
+	struct csink_cfi_rule ra = rules->rule[CSINK_SLOT_RA];
+
+	if (ra.kind != CSINK_CFI_AT_CFA || ra.value != 8 || rules->cfa_reg != CSINK_REG_SP || rules->cfa_expr ||
+	    fde->signal_frame)
+		return;
+	rules->cfa_offset += 16;
+	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++)
+		if (rules->rule[slot].kind == CSINK_CFI_AT_CFA || rules->rule[slot].kind == CSINK_CFI_CFA_PLUS)
+			rules->rule[slot].value -= 16;
+}
+#else
+static void count_pushed_pair(const struct csink_cfi_fde *fde, struct csink_cfi_rules *rules)
+{
+	(void)fde;
+	(void)rules;
+}
+#endif
+
 bool csink_cfi_rules_at(const struct csink_cfi_fde *fde, uintptr_t pc, struct csink_cfi_rules *rules)
 {
 	struct program p;
@@ -279,5 +305,7 @@ bool csink_cfi_rules_at(const struct csink_cfi_fde *fde, uintptr_t pc, struct cs
 	p.initial = false;
 	p.at = fde->start;
 	fine = fine && run(&p, fde->code, fde->code_end, pc);
+	if (fine)
+		count_pushed_pair(fde, rules);
 	return fine;
 }
