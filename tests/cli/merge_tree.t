@@ -1,0 +1,140 @@
+#!/bin/bash
+# `countersink merge --tree`: processes that share a directory of profiles, in any shape of tree and number, and killed at any
+# point, give the bytes of one merge.
+. "$(dirname "$0")/lib.sh"
+
+merge() {
+	"$COUNTERSINK" merge -q "$@"
+}
+same() {
+	cmp "$1" "$2"
+}
+tree() { # PROCESSES OPTION... DIRECTORY: so many at once
+	local nr=$1
+	shift
+	seq "$nr" | xargs -P "$nr" -I{} "$COUNTERSINK" merge -q "$@"
+}
+work() { # DIRECTORY: what is in the directories for results
+	find "$1" -path '*/.countersink-merge-*/*' -printf '%f\n' | sort | paste -sd' '
+}
+
+mkdir all few
+for i in $(seq -w 70); do
+	for k in 1 2 3 4 5; do
+		echo "main;step_$((10#$i % 7));work_$((10#$i * k % 11)) $((10#$i + k))"
+	done >"$i.folded"
+	merge -o "all/p$i.pb.gz" "$i.folded"
+done
+cp all/p0*.pb.gz few
+
+# ---- orders and shapes
+ok '70 profiles are merged in order' merge -o flat.pb.gz all/*.pb.gz
+# shellcheck disable=SC2046
+ok 'and in reverse order' merge -o back.pb.gz $(ls -r all/*.pb.gz)
+# shellcheck disable=SC2046
+ok 'and shuffled' merge -o shuffled.pb.gz $(shuf --random-source=<(yes 1) -e all/*.pb.gz)
+ok 'reverse order: the same bytes' same flat.pb.gz back.pb.gz
+ok 'shuffled: the same bytes' same flat.pb.gz shuffled.pb.gz
+for shape in '--tree 1' '--tree 3' '--tree=2 1' '--tree=2 4' '--tree=7 4' '--tree=70 2' '--tree=99999 2'; do
+	option=${shape% *} nr=${shape#* }
+	rm -f out.pb.gz
+	ok "$option, processes: $nr" tree "$nr" "$option" -o out.pb.gz all
+	ok "$option, processes: $nr: the same bytes" same flat.pb.gz out.pb.gz
+	is "$(work all)" "$(yes 'done' | head -n "$(find all -maxdepth 1 -name '.countersink-merge-*' | wc -l)" | paste -sd' ')" "$option, processes: $nr: of results only the mark is left"
+done
+like "$("$COUNTERSINK" merge --tree -o said.pb.gz few 2>&1)" '^countersink: said\.pb\.gz: 9 profiles, [0-9]+ distinct samples' 'the process that writes the output reports it'
+before=$(stat -c %y said.pb.gz)
+is "$("$COUNTERSINK" merge --tree -o said.pb.gz few 2>&1)" '' 'one that comes later has nothing to do'
+is "$(stat -c %y said.pb.gz)" "$before" 'and leaves the output as it is'
+rm said.pb.gz
+ok 'an output that was removed is made again' tree 2 --tree -o said.pb.gz few
+ok 'it has all profiles' same said.pb.gz <(merge -o /dev/stdout few/*.pb.gz)
+cp all/p70.pb.gz few/q.pb.gz
+ok 'after another profile has come' tree 2 --tree -o said.pb.gz few
+ok 'the output has that, too' same said.pb.gz <(merge -o /dev/stdout few/*.pb.gz)
+rm few/q.pb.gz
+ok 'the output may be in the directory' tree 2 --tree=3 -o few/out.pb.gz few
+ok 'it has the profiles, and not itself' same few/out.pb.gz <(merge -o /dev/stdout few/p*.pb.gz)
+is "$(cd few && "$COUNTERSINK" merge --tree=3 -o out.pb.gz . 2>&1)" '' 'and is the same by another name'
+rm -f few/out.pb.gz few/out.pb.gz.old
+
+# ---- labels are kept as without --tree
+mkdir ranks
+for rank in 0 1 2; do
+	OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=3 "$COUNTERSINK" -q -o "ranks/r$rank.pb.gz" -- true
+done
+for option in --keep-ranks --keep-ids; do
+	ok "$option with --tree" tree 2 --tree=2 $option -o labels.pb.gz ranks
+	ok "$option with --tree: the bytes of the merge without" same labels.pb.gz <(merge $option -o /dev/stdout ranks/*.pb.gz)
+	rm labels.pb.gz
+done
+
+# ---- claims
+# What another process has claimed, and it lives, is not done.
+start=$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)
+id="$(hostname) $(cat /proc/sys/kernel/random/boot_id) $(readlink /proc/self/ns/pid) $$ $start"
+rm -rf few/.countersink-merge-*
+merge --tree=3 -o claimed.pb.gz few
+directory=$(echo few/.countersink-merge-*)
+rm "$directory/done" claimed.pb.gz
+printf '%s' "$id" >"$directory/0-1.claim"
+merge --tree=3 -o claimed.pb.gz few &
+pid=$!
+until [ -e "$directory/0-0.pb.gz" ] && [ -e "$directory/0-2.pb.gz" ]; do
+	kill -0 "$pid" || break
+done
+ok 'a process waits for what another one has claimed' test ! -e claimed.pb.gz -a ! -e "$directory/0-1.pb.gz" -a -d "/proc/$pid"
+rm "$directory/0-1.claim"
+wait "$pid"
+is $? 0 'and goes on once the claim is given up'
+ok 'the same bytes' same claimed.pb.gz <(merge -o /dev/stdout few/*.pb.gz)
+rm "$directory/done" claimed.pb.gz
+printf '%s' "${id% *} 1" >"$directory/0-1.claim" # the PID is another process's now
+ok 'what a process that has died had claimed is done by another' merge --tree=3 -o claimed.pb.gz few
+ok 'in the same bytes' same claimed.pb.gz <(merge -o /dev/stdout few/*.pb.gz)
+
+# ---- killed at any point, and started again
+# Each of its system calls that change something or read a name, the first, the second, ...
+killed=0 wrong=''
+merge -o want.pb.gz few/*.pb.gz
+for call in link rename renameat unlink unlinkat mkdir write linkat openat; do
+	nth=1
+	while :; do
+		rm -rf few/.countersink-merge-* killed.pb.gz
+		# The shell of a subshell that is killed has nothing to report.
+		(strace -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$nth "$COUNTERSINK" merge -q --tree=3 -o killed.pb.gz few; exit $?) 2>/dev/null && break
+		killed=$((killed + 1))
+		tree 2 --tree=3 -o killed.pb.gz few || wrong="$wrong $call-$nth:failed"
+		cmp -s killed.pb.gz want.pb.gz || wrong="$wrong $call-$nth:differs"
+		[ ! -e killed.pb.gz.old ] || wrong="$wrong $call-$nth:twice"
+		[ "$(work few)" = 'done' ] || wrong="$wrong $call-$nth:left:$(work few)"
+		[ "$call" != openat ] || nth=$((nth + 6))
+		nth=$((nth + 1))
+	done
+done
+is "$wrong" '' 'killed at any of its system calls and started again: the same bytes, written once, nothing left'
+ok "it was killed often ($killed times)" test "$killed" -gt 20
+
+# ---- what is wrong
+printf 'no profile' >few/z.pb.gz
+tree 3 --tree=3 -o damaged.pb.gz few 2>err
+is $? 123 'a damaged profile: each process fails'
+like "$(cat err)" '^countersink: few/z\.pb\.gz: .*nothing is merged$' 'a damaged profile is named'
+ok 'and nothing is written' test ! -e damaged.pb.gz
+rm few/z.pb.gz
+mkdir empty
+for arguments in '--tree few all' '--tree' '--tree few/p01.pb.gz' '--tree missing' '--tree=1 few' '--tree=x few' '--tree=-3 few' '--tree=1000000 few'; do
+	# shellcheck disable=SC2086
+	"$COUNTERSINK" merge $arguments 2>err
+	is $? 2 "merge $arguments: status 2"
+done
+"$COUNTERSINK" merge --tree empty 2>err
+is $? 1 'a directory without profiles: status 1'
+like "$(cat err)" '^countersink: empty: no profile' 'a directory without profiles: the reason'
+"$COUNTERSINK" merge --tree -o /dev/null few 2>err
+is $? 1 'an output that is no file: status 1'
+like "$(cat err)" 'has to be a file' 'an output that is no file: the reason'
+"$COUNTERSINK" merge --tree -q -o missing/out.pb.gz few 2>err
+is $? 1 'an output in a directory that is missing: status 1'
+like "$(cat err)" 'missing/out\.pb\.gz' 'an output in a directory that is missing is named'
+done_testing
