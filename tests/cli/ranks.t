@@ -123,6 +123,53 @@ is "$(report --by rank --csv --comm burn s.pb.gz | sed 1d | cut -d, -f1 | sort |
 PMI_RANK=0 PMI_SIZE=1 "$COUNTERSINK" -q -o s.pb.gz -- "$TARGETS/burn" 10 >burned
 is "$(facts s.pb.gz)" '' 'a job of one process has no ranks'
 
+# ---- what is printed, where nothing else is asked for
+mkdir quiet && cd quiet || exit 1
+"$TMP/mpirun" 3 "$COUNTERSINK" -- "$TARGETS/burn" >out 2>err
+is "$(ls countersink.* | paste -sd' ')" 'countersink.0.pb.gz countersink.1.pb.gz countersink.2.pb.gz' 'each rank has a file of its own'
+is "$(grep -c ' samples by ' err)" 1 'one rank prints its report'
+like "$(cat err)" '^  rank        0 of 3,' 'that is rank 0'
+unlike "$(cat err)" '^countersink: ' 'and none prints a note'
+COUNTERSINK_REPORT=1 "$TMP/mpirun" 3 "$COUNTERSINK" -- "$TARGETS/burn" >out 2>err
+is "$(grep -c ' samples by ' err)" 3 'COUNTERSINK_REPORT=1: each rank prints its report'
+"$TMP/mpirun" 2 "$COUNTERSINK" -o missing/x.%r.pb.gz -- "$TARGETS/burn" >out 2>err
+is "$(grep -c 'cannot be written to missing/x\.[01]\.pb\.gz' err)" 2 'an error of each rank is reported'
+rm -f "${TMPDIR:-/tmp}"/x.[01].pb.gz
+"$TMP/mpirun" 2 "$COUNTERSINK" -o same.pb.gz -- "$TARGETS/burn" >out 2>err
+is "$(grep -c '^countersink: each rank writes same\.pb\.gz, in place of the others: name it with %r' err)" 1 'one name for all ranks: a warning, once'
+"$TMP/mpirun" 2 "$COUNTERSINK" -q -o same.pb.gz -- "$TARGETS/burn" >out 2>err
+is "$(cat err)" '' '-q: nothing'
+cd "$TMP" || exit 1
+
+# ---- some ranks alone
+mkdir some && cd some || exit 1
+"$TMP/mpirun" 5 "$COUNTERSINK" --ranks=4,1-2 -- "$TARGETS/burn" >out 2>err
+is "$(ls countersink.* | paste -sd' ')" 'countersink.1.pb.gz countersink.2.pb.gz countersink.4.pb.gz' '--ranks: these ranks have profiles'
+is "$(wc -l <out)" 5 '--ranks: all ranks run'
+is "$(grep -c ' samples by ' err)" 1 '--ranks: one rank prints its report'
+like "$(cat err)" '^  rank        1 of 5,' '--ranks: the lowest of them'
+like "$(report --ranks countersink.*.pb.gz)" "^2 of the job's 5 ranks are not in the profile\$" '--ranks: the others are reported as missing'
+PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" --ranks=0 -- sh -c 'echo "$LD_PRELOAD.$COUNTERSINK_RUN_DIR"; exit 7' >out 2>err
+is "$? $(cat out err)" '7 .' '--ranks: another rank runs without countersink'
+COUNTERSINK_RANKS=0 PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" -- sh -c 'echo "$COUNTERSINK_RUN_DIR"' >out 2>err
+is "$(cat out err)" '' 'COUNTERSINK_RANKS does so, too'
+PMI_RANK=0 PMI_SIZE=1 "$COUNTERSINK" -q -o one.pb.gz --ranks=0 -- true
+is "$? $(ls one.pb.gz)" '0 one.pb.gz' '--ranks=0 in a job of one process: it is profiled'
+for list in a 0,a 3-1 1,,2 ',' '0,' -3 5- '0 1' 1-2-3 99999999999; do
+	PMI_RANK=0 PMI_SIZE=8 "$COUNTERSINK" --ranks="$list" -- touch ran 2>err
+	is $? 125 "--ranks='$list': status 125"
+	like "$(cat err)" "^countersink: option --ranks: '.*' is no list of ranks" "--ranks='$list': the reason"
+done
+PMI_RANK=0 PMI_SIZE=2 "$COUNTERSINK" --ranks=2-5 -- touch ran 2>err
+is "$? $(cat err)" '125 countersink: option --ranks: the job has 2 ranks: there is no rank 2' '--ranks that the job has not'
+"$COUNTERSINK" --ranks=0 -- touch ran 2>err
+is $? 125 '--ranks outside a parallel job: status 125'
+like "$(cat err)" 'option --ranks: this process is no rank of a parallel job' '--ranks outside a parallel job: the reason'
+PMI_RANK=x PMI_SIZE=2 "$COUNTERSINK" --ranks=0 -- touch ran 2>err
+is $? 125 '--ranks, and the rank is nonsense: status 125'
+ok 'the program did not run then' test ! -e ran
+cd "$TMP" || exit 1
+
 # ---- nonsense
 for wrong in abc/4 4/4 99999999999999999999/4 0/-1; do
 	rm -f wrong.pb.gz

@@ -18,6 +18,7 @@
 #include "launcher/collect/collect.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/run/run_options.h"
+#include "launcher/commands/run/run_ranks.h"
 #include "launcher/commands/run/send_profile.h"
 #include "launcher/commands/save.h"
 #include "launcher/commands/start_failed.h"
@@ -37,6 +38,7 @@
 struct run {
 	const struct csink_options *options;
 	char **argv; /* the command */
+	struct csink_run_ranks ranks;
 	bool quiet, report;
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: the values for the library */
 	char frequency_text[24], output_text[2 * PATH_MAX];
@@ -115,9 +117,26 @@ static void report_output(struct run *run)
 	run->texts[CSINK_OPT_OUTPUT] = run->output_text;
 }
 
+/* All ranks of a parallel job would write one file. */
+static void check_output(const struct run *run)
+{
+	const char *output = csink_options_text(run->options, CSINK_OPT_OUTPUT);
+
+	if (run->ranks.is_rank && !run->quiet && !strstr(output, "%r") && !strstr(output, "%p") &&
+	    !strstr(output, "%h"))
+		csink_say("each rank writes %s, in place of the others: name it with %%r, as in prof.%%r.pb.gz",
+			  output);
+}
+
 static int resolve_output(struct run *run)
 {
-	if (csink_save_resolve(&run->save, run->options, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
+	struct csink_options named = *run->options;
+
+	if (run->ranks.is_rank && named.values[CSINK_OPT_OUTPUT].source == CSINK_FROM_DEFAULT)
+		named.values[CSINK_OPT_OUTPUT].text = CSINK_RANKS_OUTPUT;
+	else
+		check_output(run);
+	if (csink_save_resolve(&run->save, &named, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
 		return -EINVAL;
 	report_output(run);
 	return 0;
@@ -132,7 +151,7 @@ static int resolve(struct run *run)
 		if (csink_run_options[i].flags & CSINK_OPT_BOOL)
 			run->texts[i] = csink_options_bool(run->options, i) ? "1" : "0";
 	}
-	run->quiet = csink_options_bool(run->options, CSINK_OPT_QUIET);
+	run->quiet = csink_options_bool(run->options, CSINK_OPT_QUIET) || !run->ranks.prints;
 	run->report = !run->quiet && !csink_options_bool(run->options, CSINK_OPT_NO_REPORT);
 	/* COUNTERSINK_REPORT=0 is a wish for both ways to run. */
 	if (env_report->source == CSINK_FROM_ENVIRONMENT && !csink_options_bool(run->options, CSINK_OPT_REPORT))
@@ -512,6 +531,10 @@ static int main_run(const struct csink_options *o, int nr, char **operands)
 			  csink_deadly_name, run.argv[0]);
 		return csink_say_exec_failed(run.argv[0], -csink_run_alone(run.argv, NULL));
 	}
+	if (csink_run_ranks_find(o, &run.ranks))
+		return CSINK_EXIT_RUN_FAILED;
+	if (!run.ranks.is_profiled)
+		return csink_say_exec_failed(run.argv[0], -csink_run_alone(run.argv, NULL));
 	if (resolve(&run))
 		return CSINK_EXIT_RUN_FAILED;
 	return run_and_report(&run);

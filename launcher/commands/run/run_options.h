@@ -10,6 +10,8 @@
 #include "launcher/base/send_url.h"
 
 #define CSINK_LAUNCH_OPTIONS(X)                                                                                        \
+	X(RANKS, 0, "LIST", "", 0,                                                                                     \
+	  "of a parallel job, in each rank of which countersink is started, profile these ranks alone: 0,7,100-110")   \
 	X(SEND, 0, "URL", "", 0,                                                                                       \
 	  "send the profile, once it is written, to pyroscope+https://HOST, parca+, otlp+, put+ or s3+https://... "    \
 	  "(countersink-send)")                                                                                        \

@@ -1,0 +1,87 @@
+/* See run_ranks.h. Runs in the launcher's one thread. */
+#include "launcher/commands/run/run_ranks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/message.h"
+#include "launcher/base/rank.h"
+#include "launcher/commands/run/run_options.h"
+
+/* A number at the text, which goes on behind it; -1: there is none, or it is too large. */
+static int64_t take_number(const char **text)
+{
+	size_t len = strspn(*text, "0123456789");
+	int64_t number = len && len < 11 ? strtoll(*text, NULL, 10) : -1;
+
+	*text += len;
+	return number <= INT32_MAX ? number : -1;
+}
+
+int csink_ranks_have(const char *list, int32_t rank, int32_t *lowest)
+{
+	int64_t first, last, least = INT32_MAX;
+	bool has = false;
+
+	do {
+		first = last = take_number(&list);
+		if (*list == '-') {
+			list++;
+			last = take_number(&list);
+		}
+		if (first < 0 || last < first || (*list && *list != ','))
+			return -EINVAL;
+		has |= first <= rank && rank <= last;
+		least = CSINK_MIN(least, first);
+	} while (*list++);
+	*lowest = (int32_t)least;
+	return has;
+}
+
+/* The variable of the environment alone: who sets it wants a report from each rank, or from none. */
+static bool has_own_wish(const struct csink_options *o)
+{
+	return o->values[CSINK_OPT_REPORT].source == CSINK_FROM_ENVIRONMENT;
+}
+
+static int choose(const struct csink_options *o, const struct csink_rank *rank, struct csink_run_ranks *ranks)
+{
+	const char *list = csink_options_text(o, CSINK_OPT_RANKS);
+	int32_t lowest = 0;
+	char where[64];
+	int has;
+
+	csink_options_where(o, CSINK_OPT_RANKS, where, sizeof(where));
+	has = csink_ranks_have(list, rank->rank, &lowest);
+	if (has < 0)
+		return csink_fail(-EINVAL,
+				  "%s: '%s' is no list of ranks: numbers, and ranges from low to high, as in "
+				  "0,7,100-110",
+				  where, list);
+	if (!rank->size)
+		return csink_fail(-EINVAL,
+				  "%s: this process is no rank of a parallel job: start countersink in each "
+				  "rank (mpirun countersink --ranks=... COMMAND)",
+				  where);
+	if (lowest >= rank->size)
+		return csink_fail(-EINVAL, "%s: the job has %d rank%s: there is no rank %d", where, rank->size,
+				  rank->size == 1 ? "" : "s", lowest);
+	ranks->is_profiled = has > 0;
+	ranks->prints = rank->rank == lowest || has_own_wish(o);
+	return 0;
+}
+
+int csink_run_ranks_find(const struct csink_options *o, struct csink_run_ranks *ranks)
+{
+	struct csink_rank rank = {0};
+
+	ranks->is_rank = csink_rank_own(&rank) > 0;
+	/* A job of one process has rank 0, for --ranks. */
+	if (!ranks->is_rank && (rank.size != 1 || rank.rank))
+		rank = (struct csink_rank){0};
+	ranks->is_profiled = true;
+	ranks->prints = !ranks->is_rank || !rank.rank || has_own_wish(o);
+	return *csink_options_text(o, CSINK_OPT_RANKS) ? choose(o, &rank, ranks) : 0;
+}
