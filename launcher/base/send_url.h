@@ -5,6 +5,7 @@
 #ifndef CSINK_SEND_URL_H
 #define CSINK_SEND_URL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "launcher/base/options.h"
@@ -28,19 +29,27 @@ enum csink_send_kind { CSINK_SEND_KINDS(CSINK_SEND_KIND_ID) CSINK_NR_SEND_KINDS 
 
 struct csink_send_url {
 	enum csink_send_kind kind;
-	const char *url;  /* "https://host/path", in the text; "": the kind's environment variables have it */
-	char server[256]; /* for messages: "Pyroscope at https://host:4040"; without an address: "Pyroscope" */
+	const char *url;  /* "https://host/path?query", in the text or in an environment variable */
+	bool is_whole;    /* OTLP: the variable's, behind which no path is put */
+	char server[256]; /* for messages: "Pyroscope at https://host:4040" */
 };
 
 /**
- * Read KIND+http://HOST[:PORT][/PATH], the same with https, or pyroscope or otlp alone. A user or password in it is
- * refused, since other users can read command lines.
+ * Read KIND+http://HOST[:PORT][/PATH][?QUERY], the same with https, or pyroscope or otlp alone, whose address is in the
+ * kind's environment variables. What cannot work is refused: a host or a port that is none, a fragment, s3 without TLS
+ * or without the variables of its key. So is a user or password, since other users can read command lines.
  * @why  on failure, one line for people, which does not repeat the text.
- * Returns 0 or -EINVAL. Context: any.
+ * Returns 0 or -EINVAL. Context: init.
  */
 int csink_send_url_read(const char *text, struct csink_send_url *to, char *why, size_t why_bytes);
 
-/** Give it the address that the variables had, if that is an http URL. Returns as above. */
-int csink_send_url_set(struct csink_send_url *to, const char *url, char *why, size_t why_bytes);
+/** A variable of the environment that is not empty, or NULL. Context: init. */
+const char *csink_send_variable(const char *name);
+
+/**
+ * OTEL_EXPORTER_OTLP_PROFILES_@name or else OTEL_EXPORTER_OTLP_@name, as above.
+ * @full  receives the name of the one that counts. Context: init.
+ */
+const char *csink_send_otlp_variable(const char *name, char *full, size_t size);
 
 #endif

@@ -20,6 +20,7 @@
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/path.h"
+#include "launcher/base/regular.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 #include "launcher/send/send_base64.h"
@@ -70,7 +71,7 @@ static int pyroscope_url(struct csink_send_request *r, const struct csink_send_s
 	if (!out)
 		return -ENOMEM;
 	fputs(s->url, out);
-	fputs("?name=", out);
+	fputs(strchr(s->url, '?') ? "&name=" : "?name=", out);
 	put_escaped(out, name);
 	put_escaped(out, "{");
 	put_escaped(out, s->labels);
@@ -80,12 +81,12 @@ static int pyroscope_url(struct csink_send_request *r, const struct csink_send_s
 	return fclose(out) ? -ENOMEM : 0;
 }
 
-/* %t: the time of the start; %h: the host; %n: the file's name. A URL that ends in '/' gets the file's name. */
+/* %t: the time of the start; %h: the host; %n: the file's name. A path that ends in '/' gets the file's name. */
 static int put_url(struct csink_send_request *r, const struct csink_send_settings *s, const char *path, int64_t time_ns)
 {
 	char host[256] = "localhost", start[32] = "";
 	time_t seconds = time_ns ? (time_t)(time_ns / (int64_t)CSINK_NS_PER_S) : time(NULL);
-	size_t bytes, len = strlen(s->url);
+	size_t bytes, path_len = strcspn(s->url, "?");
 	FILE *out = open_memstream(&r->url, &bytes);
 	struct tm utc;
 
@@ -101,9 +102,9 @@ static int put_url(struct csink_send_request *r, const struct csink_send_setting
 		} else {
 			putc(*c, out);
 		}
+		if (c + 1 == s->url + path_len && *c == '/')
+			put_escaped(out, csink_base_name(path));
 	}
-	if (len && s->url[len - 1] == '/')
-		put_escaped(out, csink_base_name(path));
 	return fclose(out) ? -ENOMEM : 0;
 }
 
@@ -223,6 +224,14 @@ static int parca_body(struct csink_send_request *r, const struct csink_send_sett
 
 /* ---- all together ---- */
 
+/* To open a FIFO would wait for a writer, longer than the time allows. */
+static bool is_regular(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
 static int file_body(const char *path, void **bytes, size_t *len)
 {
 	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -235,11 +244,12 @@ int csink_send_request_make(struct csink_send_request *r, const struct csink_sen
 {
 	CSINK_AUTO(csink_profile_done) struct csink_profile *p = NULL;
 	char reason[CSINK_WHY_BYTES] = "";
-	int err = csink_pprof_read(path, &p, reason, sizeof(reason));
+	int err =
+		is_regular(path) || access(path, F_OK) ? csink_pprof_read(path, &p, reason, sizeof(reason)) : -ENOEXEC;
 
 	*r = (struct csink_send_request){.method = "POST", .content_type = "application/octet-stream"};
 	if (err)
-		return csink_why(err, why, why_bytes, "%s: %.1500s", path, *reason ? reason : strerror(-err));
+		return csink_why(err, why, why_bytes, "%s: %.1500s", path, *reason ? reason : csink_regular_why(err));
 	switch (s->to.kind) {
 	case CSINK_SEND_PYROSCOPE:
 		err = pyroscope_url(r, s, p) ?: wire_body(p, s, &r->body, &r->bytes);

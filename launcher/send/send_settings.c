@@ -19,14 +19,6 @@
 
 #define MAX_HEADERS_BYTES 65536 /* of a file */
 
-/* A variable that is not empty, or NULL. */
-static const char *variable(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value ? value : NULL;
-}
-
 /* ---- headers ---- */
 
 static bool is_token(const char *name, size_t len)
@@ -144,7 +136,7 @@ static int add_proxies(struct csink_send_settings *s)
 	int err = 0;
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names) && !err; i++)
-		err = add_proxy(s, variable(names[i]) ?: "");
+		err = add_proxy(s, csink_send_variable(names[i]) ?: "");
 	return err;
 }
 
@@ -234,29 +226,16 @@ static int add_json(struct csink_send_settings *s, const char *name, const char 
 
 /* ---- the kinds ---- */
 
-static int take_address(struct csink_send_settings *s, const char *url, const char *name, char *why, size_t why_bytes)
-{
-	char reason[CSINK_WHY_BYTES];
-
-	if (csink_send_url_set(&s->to, url, reason, sizeof(reason)))
-		return csink_why(-EINVAL, why, why_bytes, "%s: %.1500s", name, reason);
-	return 0;
-}
-
 static int read_pyroscope(struct csink_send_settings *s, char *why, size_t why_bytes)
 {
-	const char *address = variable("PYROSCOPE_SERVER_ADDRESS"), *tenant = variable("PYROSCOPE_TENANT_ID");
-	const char *headers = variable("PYROSCOPE_HTTP_HEADERS");
+	const char *tenant = csink_send_variable("PYROSCOPE_TENANT_ID");
+	const char *headers = csink_send_variable("PYROSCOPE_HTTP_HEADERS");
 	int err = 0;
 
-	if (!*s->to.url && !address)
-		return csink_why(-EINVAL, why, why_bytes, "no address: give one, or PYROSCOPE_SERVER_ADDRESS");
-	if (!*s->to.url)
-		err = take_address(s, address, "PYROSCOPE_SERVER_ADDRESS", why, why_bytes);
-	s->wire.service = *s->wire.service ? s->wire.service : variable("PYROSCOPE_APPLICATION_NAME");
-	s->labels = variable("PYROSCOPE_LABELS") ?: "";
-	s->user = variable("PYROSCOPE_BASIC_AUTH_USER");
-	s->password = s->user ? variable("PYROSCOPE_BASIC_AUTH_PASSWORD") ?: "" : NULL;
+	s->wire.service = *s->wire.service ? s->wire.service : csink_send_variable("PYROSCOPE_APPLICATION_NAME");
+	s->labels = csink_send_variable("PYROSCOPE_LABELS") ?: "";
+	s->user = csink_send_variable("PYROSCOPE_BASIC_AUTH_USER");
+	s->password = s->user ? csink_send_variable("PYROSCOPE_BASIC_AUTH_PASSWORD") ?: "" : NULL;
 	if (!err && s->user)
 		err = add_password(s, s->user, s->password);
 	if (!err && tenant && add_header(s, "X-Scope-OrgID", strlen("X-Scope-OrgID"), tenant, strlen(tenant)))
@@ -270,16 +249,11 @@ static int read_pyroscope(struct csink_send_settings *s, char *why, size_t why_b
 static int read_s3(struct csink_send_settings *s, char *why, size_t why_bytes)
 {
 	static const char token_name[] = "X-Amz-Security-Token";
-	const char *region = variable("AWS_REGION") ?: variable("AWS_DEFAULT_REGION") ?: "us-east-1";
-	const char *token = variable("AWS_SESSION_TOKEN");
+	const char *region = csink_send_variable("AWS_REGION") ?: csink_send_variable("AWS_DEFAULT_REGION") ?: "us-east-1";
+	const char *token = csink_send_variable("AWS_SESSION_TOKEN");
 
-	s->user = variable("AWS_ACCESS_KEY_ID");
-	s->password = variable("AWS_SECRET_ACCESS_KEY");
-	if (!s->user || !s->password)
-		return csink_why(-EINVAL, why, why_bytes, "no key: give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
-	if (strncmp(s->to.url, "https:", strlen("https:")))
-		return csink_why(-EINVAL, why, why_bytes,
-				 "the body of a request to s3 is not signed: give s3+https://");
+	s->user = csink_send_variable("AWS_ACCESS_KEY_ID");
+	s->password = csink_send_variable("AWS_SECRET_ACCESS_KEY");
 	if (strpbrk(region, ": /"))
 		return csink_why(-EINVAL, why, why_bytes, "AWS_REGION: no name of a region");
 	if (asprintf(&s->signature, "aws:amz:%s:s3", region) < 0) {
@@ -293,65 +267,44 @@ static int read_s3(struct csink_send_settings *s, char *why, size_t why_bytes)
 	return 0;
 }
 
-/* The variable for profiles, or else the one for all that is sent. */
-static const char *otlp_variable(const char *name, char *full, size_t size)
-{
-	const char *value;
-
-	snprintf(full, size, "OTEL_EXPORTER_OTLP_PROFILES_%s", name);
-	value = variable(full);
-	if (value)
-		return value;
-	snprintf(full, size, "OTEL_EXPORTER_OTLP_%s", name);
-	return variable(full);
-}
-
 static int read_otlp(struct csink_send_settings *s, const struct csink_options *o, char *why, size_t why_bytes)
 {
 	char name[64];
-	const char *address = *s->to.url ? NULL : otlp_variable("ENDPOINT", name, sizeof(name)), *text;
+	const char *text;
 	uint64_t timeout_ms;
 	int err = 0;
 
-	if (!*s->to.url && !address)
-		return csink_why(-EINVAL, why, why_bytes,
-				 "no address: give one, or OTEL_EXPORTER_OTLP_ENDPOINT or "
-				 "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
-	if (address)
-		err = take_address(s, address, name, why, why_bytes);
-	/* The endpoint of profiles alone is taken as it is. */
-	if (!err && address && strstr(name, "PROFILES"))
-		s->url = strdup(address);
-	s->wire.service = *s->wire.service ? s->wire.service : variable("OTEL_SERVICE_NAME");
-	s->wire.resource = variable("OTEL_RESOURCE_ATTRIBUTES");
-	text = otlp_variable("COMPRESSION", name, sizeof(name));
+	s->wire.service = *s->wire.service ? s->wire.service : csink_send_variable("OTEL_SERVICE_NAME");
+	s->wire.resource = csink_send_variable("OTEL_RESOURCE_ATTRIBUTES");
+	text = csink_send_otlp_variable("COMPRESSION", name, sizeof(name));
 	s->is_gzipped = text && !strcmp(text, "gzip");
-	s->client_certificate = otlp_variable("CLIENT_CERTIFICATE", name, sizeof(name));
-	s->client_key = otlp_variable("CLIENT_KEY", name, sizeof(name));
+	s->client_certificate = csink_send_otlp_variable("CLIENT_CERTIFICATE", name, sizeof(name));
+	s->client_key = csink_send_otlp_variable("CLIENT_KEY", name, sizeof(name));
 	if (!s->ca)
-		s->ca = otlp_variable("CERTIFICATE", name, sizeof(name));
-	text = otlp_variable("TIMEOUT", name, sizeof(name));
+		s->ca = csink_send_otlp_variable("CERTIFICATE", name, sizeof(name));
+	text = csink_send_otlp_variable("TIMEOUT", name, sizeof(name));
 	if (text && o->values[CSINK_SEND_OPT_SEND_TIMEOUT].source == CSINK_FROM_DEFAULT) {
 		if (csink_number_parse(text, &timeout_ms) || timeout_ms > 86400000)
 			err = err ?: csink_why(-EINVAL, why, why_bytes, "%s: no number of milliseconds", name);
 		else
 			s->timeout_ns = timeout_ms * 1000000;
 	}
-	text = otlp_variable("HEADERS", name, sizeof(name));
+	text = csink_send_otlp_variable("HEADERS", name, sizeof(name));
 	return err ?: text ? add_listed(s, name, text, why, why_bytes) : 0;
 }
 
-/* The kind's path behind the address, unless the address has it already. */
+/* The kind's path behind the address, unless the address has it already; then the query. */
 static char *with_path(const char *url, const char *path)
 {
-	size_t len = strcspn(url, "?#"), tail = strlen(path);
+	size_t len = strcspn(url, "?"), tail = strlen(path);
+	const char *query = url + len;
 	char *out = NULL;
 
 	while (len && url[len - 1] == '/')
 		len--;
 	if (len >= tail && !strncmp(url + len - tail, path, tail))
 		path = "";
-	return asprintf(&out, "%.*s%s", (int)len, url, path) < 0 ? NULL : out;
+	return asprintf(&out, "%.*s%s%s", (int)len, url, path, query) < 0 ? NULL : out;
 }
 
 static const char *const paths[CSINK_NR_SEND_KINDS] = {
@@ -383,9 +336,9 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 		err = read_s3(s, why, why_bytes);
 	if (!err && *headers)
 		err = read_headers(s, headers, why, why_bytes);
-	if (err || s->url)
+	if (err)
 		return err;
-	s->url = paths[s->to.kind] ? with_path(s->to.url, paths[s->to.kind]) : strdup(s->to.url);
+	s->url = paths[s->to.kind] && !s->to.is_whole ? with_path(s->to.url, paths[s->to.kind]) : strdup(s->to.url);
 	return s->url ? 0 : csink_why(-ENOMEM, why, why_bytes, "no memory");
 }
 

@@ -15,7 +15,7 @@
 
 struct csink_send_settings {
 	struct csink_send_url to;
-	char *url;      /* malloc'ed: the address with its path, without a query */
+	char *url;      /* malloc'ed: the address with its path, and its query where it has one */
 	char **headers; /* "Name: value", malloc'ed */
 	uint32_t nr_headers, cap_headers;
 	char **secrets; /* values that no message may have, malloc'ed */

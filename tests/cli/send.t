@@ -44,6 +44,14 @@ refused 'another kind' 'KIND is pyroscope, parca, otlp, put or s3' --to=ftp+http
 refused 'a URL without a kind' 'KIND is pyroscope, parca, otlp, put or s3' --to=http://x burn.pb.gz
 refused 'another scheme' 'no http:// or https://' --to=put+file:///etc/passwd burn.pb.gz
 refused 'no host' 'no http:// or https:// with a host' --to=put+http:///x burn.pb.gz
+for host in x:0 x:65536 x:y x:1y x,y '[::1' '[]' '[::1]x' x%y; do
+	refused "$host" 'no host, or no port of 1 to 65535' --to="put+http://$host/" burn.pb.gz
+done
+refused 'a fragment' 'has a fragment' --to=put+http://x/y#z burn.pb.gz
+OTEL_EXPORTER_OTLP_ENDPOINT=http://x:y
+export OTEL_EXPORTER_OTLP_ENDPOINT
+refused 'an address of a variable that has no port' '^countersink: nothing was sent: OTEL_EXPORTER_OTLP_ENDPOINT: no host, or no port' --to=otlp burn.pb.gz
+unset OTEL_EXPORTER_OTLP_ENDPOINT
 refused 'a blank' 'has a blank' --to='put+http://x/a b' burn.pb.gz
 refused 'a password in the URL' 'has a user or password' --to=put+http://user:hunter2@x/ burn.pb.gz
 unlike "$(cat err)" hunter2 'a password in the URL is not repeated'
@@ -77,6 +85,8 @@ is "$(grep -E '^X-' got/1.headers | sort | xargs)" 'X-One: 1 X-Scope-OrgID: me' 
 PYROSCOPE_APPLICATION_NAME=other OTEL_EXPORTER_OTLP_HEADERS=X-Otel=1 serve 200 --to=put+http://@ADDRESS@/x burn.pb.gz
 unlike "$(cat got/1.line got/1.headers)" 'other|X-Otel' 'variables of another kind of server count for nothing'
 
+serve 200 --to=pyroscope+http://@ADDRESS@/base/?zone=a burn.pb.gz
+like "$(cat got/1.line)" '^POST /base/ingest\?zone=a&name=burn%7B%7D&from=' 'Pyroscope: a query in the address is kept'
 serve 200 --to=parca+http://@ADDRESS@ burn.pb.gz
 is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /api/profiles/writeraw' 'Parca: a profile is sent'
 python3 - <<'END' >series
@@ -92,6 +102,8 @@ serve 200 --to=otlp+http://@ADDRESS@ burn.pb.gz
 is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /v1development/profiles' 'OTLP: a profile is sent'
 like "$(cat got/1.headers)" '^Content-Type: application/x-protobuf$' 'OTLP: the type of the body is given'
 is "$(python3 "$OTLP" got/1.body)" accepted 'OTLP: the strict reader accepts the request'
+serve 200 --to=otlp+http://@ADDRESS@/v1development/profiles?zone=a burn.pb.gz
+is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /v1development/profiles?zone=a' 'OTLP: a query in the address is kept, behind the path'
 OTEL_EXPORTER_OTLP_ENDPOINT=http://@ADDRESS@/col OTEL_EXPORTER_OTLP_HEADERS='x-a=1%202,x-b=c' OTEL_EXPORTER_OTLP_COMPRESSION=gzip \
 	OTEL_SERVICE_NAME=shop OTEL_RESOURCE_ATTRIBUTES='service.name=no,zone=a%2Cb' serve 200 --to=otlp burn.pb.gz
 is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /col/v1development/profiles' 'OTLP: the path stands behind the general endpoint'
@@ -123,6 +135,8 @@ like "$(cat got/1.line)" "^PUT /dir/$(uname -n)/[0-9]{8}T[0-9]{6}Z-burn.pb.gz HT
 ok 'put: the file is sent as it is' cmp got/1.body burn.pb.gz
 serve 200 --to=put+http://@ADDRESS@/dir/ burn.pb.gz
 like "$(cat got/1.line)" '^PUT /dir/burn.pb.gz HTTP' 'put: an address that ends in / gets the name'
+serve 200 --to='put+http://@ADDRESS@/dir/?key=/' burn.pb.gz
+like "$(cat got/1.line)" '^PUT /dir/burn.pb.gz\?key=/ HTTP' 'put: so does a path before a query'
 
 # ---- failures ----
 serve '503:retry=1:say=busy 429 200' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
@@ -164,6 +178,9 @@ like "$status $(requests) $(cat err)" '^1 1 countersink: none.pb.gz: No such fil
 head -c 40 burn.pb.gz >cut.pb.gz
 serve 200 --to=put+http://@ADDRESS@/ cut.pb.gz
 like "$status $(requests) $(cat err)" '^1 0 .*cut.pb.gz: .*it was not sent' 'a file that is no profile is not sent'
+mkfifo fifo
+timeout 60 "$SEND" --to=put+http://127.0.0.1/x fifo 2>err
+is "$? $(cat err)" '1 countersink: fifo: not a regular file; it was not sent' 'a FIFO is refused'
 serve "422:say=$(printf 'a\033[31mb')" --to=put+http://@ADDRESS@/ burn.pb.gz
 like "$(cat err)" 'a\\x1b\[31mb' "a server's words are escaped for the terminal"
 head -c 5000000 /dev/zero | tr '\0' w >long
@@ -288,9 +305,36 @@ like "$status $(cat err)" '^0 countersink: run.pb.gz was not sent' "run --send: 
 COUNTERSINK_SEND=put+http://@ADDRESS@/x COUNTERSINK_SEND_HEADERS=headers serve_run 200 -q -- true
 is "$status $(grep -c topsecret got/1.headers)" '0 1' 'run: the variables COUNTERSINK_SEND and COUNTERSINK_SEND_HEADERS'
 is "$(cat got/1.leaks)" '' 'run: no command line has the secret'
-"$COUNTERSINK" run --send=ftp://x -- touch started 2>err
-like "$? $(cat err)" '^125 countersink: option --send: .*KIND is pyroscope' 'run: an address that is none is refused'
-ok 'run: then the command is not started' test ! -e started
+not_started() { # NAME PATTERN URL
+	"$COUNTERSINK" run --send="$3" -- touch started 2>err
+	like "$? $(cat err)" "^125 countersink: option --send: $2" "run: $1 is refused"
+	ok "run: $1: the command is not started" test ! -e started
+	rm -f started
+}
+not_started 'an address that is none' '.*KIND is pyroscope' ftp://x
+not_started 'pyroscope without an address' 'no address: give one, or PYROSCOPE_SERVER_ADDRESS' pyroscope
+not_started 'a port that is none' 'no host, or no port' otlp+https://x:y
+not_started 's3 without TLS' '.*give s3\+https://' s3+http://x/y
+not_started 's3 without a key' 'no key: give AWS_ACCESS_KEY_ID' s3+https://x/y
+long=$(printf '%09000d' 0)
+serve_run 200 -q "--send=put+http://@ADDRESS@/$long" -- true
+is "$status $(sed 's/ HTTP.*//' got/1.line)" "0 PUT /$long" 'run: a long address is not cut'
+cat fifo >read.pb.gz &
+timeout 60 "$COUNTERSINK" run -q -o fifo --send=put+http://127.0.0.1/ -- sh -c 'exit 7' 2>err
+is "$? $(cat err)" '7 countersink: fifo was not sent: it is not a regular file' 'run: a profile that went into a FIFO is not sent, and that is reported'
+wait $!
+ok 'run: then it came out of the FIFO' "$COUNTERSINK" report read.pb.gz
+# TERM while it is sent: the launcher ends, and the profile is in its file.
+rm -rf got
+"$SRC/tests/send/server.py" silent -- sh -c 'echo $$ >pid; exec "$@"' sh "$COUNTERSINK" run -q -o run.pb.gz \
+	--send=pyroscope+http://@ADDRESS@ -- true 2>err &
+until [ -e got/1.body ] || ! kill -0 $!; do
+	sleep 0.05
+done
+kill -TERM "$(cat pid)"
+wait $!
+is $? 241 'run: TERM while it sends ends it by that signal' # the server exits with -15
+ok 'run: then the profile is in its file' "$COUNTERSINK" report run.pb.gz
 mkdir -p alone/bin && cp "$COUNTERSINK" alone/bin/ && ln -s "$BUILD/lib" alone/lib
 alone/bin/countersink run -q -o run.pb.gz --send=put+http://127.0.0.1/ -- sh -c 'exit 7' 2>err
 like "$? $(cat err)" '^7 countersink: run.pb.gz was not sent: /.*/countersink-send: No such file' 'run: where countersink-send is absent, that is reported'

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,28 +64,55 @@ static int run_program(char **argv, const struct csink_inherited *inherited)
 	return exec_errno ? -exec_errno : status;
 }
 
+/* Options in their long form, malloc'ed. */
 struct arguments {
-	char *all[10];
+	char *texts[4];
 	uint32_t nr;
-	char texts[4][PATH_MAX + 32];
-	uint32_t nr_texts;
 };
 
+static void release(struct arguments *a)
+{
+	for (uint32_t i = 0; i < a->nr; i++)
+		free(a->texts[i]);
+}
+
 /* What comes from the environment, or is a default, the program finds for itself. */
-static void add_option(struct arguments *a, const struct csink_options *o, uint32_t row, const char *name)
+static int add_option(struct arguments *a, const struct csink_options *o, uint32_t row, const char *name)
 {
 	if (o->values[row].source != CSINK_FROM_OPTION && row != CSINK_OPT_SEND)
-		return;
-	snprintf(a->texts[a->nr_texts], sizeof(a->texts[0]), "--%s=%s", name, csink_options_text(o, row));
-	a->all[a->nr++] = a->texts[a->nr_texts++];
+		return 0;
+	if (asprintf(&a->texts[a->nr], "--%s=%s", name, csink_options_text(o, row)) < 0)
+		return -ENOMEM;
+	a->nr++;
+	return 0;
+}
+
+static int send_file(const struct csink_options *o, char *program, const char *path,
+		     const struct csink_inherited *inherited, bool is_quiet)
+{
+	static char quiet[] = "--quiet", end[] = "--";
+	CSINK_AUTO(release) struct arguments a = {.nr = 0};
+	char *argv[10] = {program};
+	uint32_t nr = 1;
+
+	if (add_option(&a, o, CSINK_OPT_SEND, "to") || add_option(&a, o, CSINK_OPT_SEND_TIMEOUT, "send-timeout") ||
+	    add_option(&a, o, CSINK_OPT_SEND_HEADERS, "send-headers") ||
+	    add_option(&a, o, CSINK_OPT_SEND_CA, "send-ca"))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < a.nr; i++)
+		argv[nr++] = a.texts[i];
+	if (is_quiet)
+		argv[nr++] = quiet;
+	argv[nr++] = end;
+	argv[nr] = (char *)path;
+	return run_program(argv, inherited);
 }
 
 void csink_send_profile(const struct csink_options *o, const char *path, const struct csink_inherited *inherited,
 			bool is_quiet)
 {
-	static char quiet[] = "--quiet", end[] = "--";
 	char program[PATH_MAX] = PROGRAM;
-	struct arguments a = {.all = {program}, .nr = 1};
+	struct stat st;
 	int status;
 
 	if (!*csink_options_text(o, CSINK_OPT_SEND))
@@ -92,15 +121,12 @@ void csink_send_profile(const struct csink_options *o, const char *path, const s
 		csink_say("nothing was sent: the profile is in no file");
 		return;
 	}
-	add_option(&a, o, CSINK_OPT_SEND, "to");
-	add_option(&a, o, CSINK_OPT_SEND_TIMEOUT, "send-timeout");
-	add_option(&a, o, CSINK_OPT_SEND_HEADERS, "send-headers");
-	add_option(&a, o, CSINK_OPT_SEND_CA, "send-ca");
-	if (is_quiet)
-		a.all[a.nr++] = quiet;
-	a.all[a.nr++] = end;
-	a.all[a.nr++] = (char *)path;
-	status = find_program(program) ? run_program(a.all, inherited) : -ENOENT;
+	/* What went into a FIFO is gone, and to read it again would wait for ever. */
+	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		csink_say("%s was not sent: it is not a regular file", path);
+		return;
+	}
+	status = find_program(program) ? send_file(o, program, path, inherited, is_quiet) : -ENOENT;
 	if (status < 0)
 		csink_say("%s was not sent: %s: %s", path, program, strerror(-status));
 	else if (WIFSIGNALED(status))

@@ -7,7 +7,10 @@
 #include "launcher/base/options.h"
 #include "launcher/session/inherited.h"
 
-/** Whether --send, if it is given, is an address; what is wrong is reported. Returns 0 or -EINVAL. Context: init. */
+/**
+ * Whether --send, if it is given, is an address that can be sent to, as far as that is known before the command runs;
+ * what is wrong is reported. Returns 0 or -EINVAL. Context: init.
+ */
 int csink_send_check(const struct csink_options *o);
 
 /**
