@@ -16,6 +16,7 @@ enum csink_opt_flags {
 	CSINK_OPT_NO_ENV = 1 << 4,   /* has no variable */
 	CSINK_OPT_SECONDS = 1 << 5,  /* a time above 0, in seconds; decimals allowed */
 	CSINK_OPT_OPTIONAL = 1 << 6, /* the value is attached (--name=value), or left out: "auto" */
+	CSINK_OPT_BYTES = 1 << 7,    /* a number above 0; with K, M or G after it, times 1,024 once, twice, thrice */
 };
 
 /*

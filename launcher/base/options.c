@@ -89,6 +89,27 @@ static int parse_seconds(const char *text, uint64_t *out_ns)
 	return 0;
 }
 
+/* "64M", "512K", "4096". */
+static int parse_bytes(const char *text, uint64_t *out)
+{
+	static const char units[] = "KMG";
+	size_t len = strlen(text);
+	const char *unit = len ? strchr(units, text[len - 1]) : NULL;
+	char digits[32];
+	int shift = unit ? 10 * (int)(unit - units + 1) : 0, err;
+
+	if (len >= sizeof(digits))
+		return -ERANGE;
+	snprintf(digits, sizeof(digits), "%.*s", (int)(len - (shift > 0)), text);
+	err = csink_number_parse(digits, out);
+	if (err)
+		return err;
+	if (*out > UINT64_MAX >> shift)
+		return -ERANGE;
+	*out <<= shift;
+	return 0;
+}
+
 /* Is text one of the words of "a|b|c"? If not, offer them all to near. */
 static bool is_choice(const char *choices, const char *text, struct csink_nearest *near)
 {
@@ -170,6 +191,12 @@ static int check_value(struct csink_options *o, uint32_t index)
 			return 0;
 		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
 			 err == -ERANGE ? "too long" : "not a time in seconds above 0");
+	} else if (opt->flags & CSINK_OPT_BYTES) {
+		err = parse_bytes(text, &number);
+		if (!err)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
+			 err == -ERANGE ? "too large" : "not a number of bytes above 0 (as 4096, 512K, 64M, 2G)");
 	} else if (strchr(opt->arg, '|')) {
 		if (is_choice(opt->arg, text, &near))
 			return 0;
@@ -389,6 +416,14 @@ uint64_t csink_options_number(const struct csink_options *o, uint32_t index)
 	uint64_t value = 0;
 
 	csink_number_parse(o->values[index].text, &value);
+	return value;
+}
+
+uint64_t csink_options_bytes(const struct csink_options *o, uint32_t index)
+{
+	uint64_t value = 0;
+
+	parse_bytes(o->values[index].text, &value);
 	return value;
 }
 

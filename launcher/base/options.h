@@ -100,6 +100,8 @@ void csink_options_where(const struct csink_options *o, uint32_t index, char *ou
 const char *csink_options_text(const struct csink_options *o, uint32_t index);
 bool csink_options_bool(const struct csink_options *o, uint32_t index);
 uint64_t csink_options_number(const struct csink_options *o, uint32_t index);
+/** The value of an option that has CSINK_OPT_BYTES. */
+uint64_t csink_options_bytes(const struct csink_options *o, uint32_t index);
 uint64_t csink_options_seconds(const struct csink_options *o, uint32_t index);
 
 /** Read a boolean: 1/0, yes/no, true/false, on/off, in any case. Returns 1, 0 or -EINVAL. */

@@ -191,6 +191,12 @@ ok "the newest is kept" test -d "$newest"
 ok "the oldest is removed" test ! -e "$oldest"
 start "$TMP/after.pb.gz" /bin/true
 like "$(countersink report after.pb.gz)" "warning +$((6 - left)) killed runs before this one were not kept" "later profiles have their number"
+for room in 0 K 1KM 64MB 17179869184G; do
+	countersink salvage --max-place="$room" place >words 2>&1
+	is "$?:$(grep -c "^countersink: option --max-place: '$room' is " words)" 2:1 "--max-place=$room is refused"
+done
+countersink salvage -q --max-place=1G place >words 2>&1
+is "$(grep -c "are kept$" words):$(grep -c "without a profile" words)" "$left:0" "--max-place=1G is room enough for what is left"
 # The library's helper has the bound from the environment.
 find place -mindepth 1 -maxdepth 1 -type d -exec touch -d '1 hour ago' {} + # as if no start had tried lately
 ok "the helper that a start brings forth keeps to COUNTERSINK_MAX_PLACE" wait_until 30 sh -c '

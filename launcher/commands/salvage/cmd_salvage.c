@@ -86,7 +86,7 @@ static int main_salvage(const struct csink_options *o, int nr, char **operands)
 {
 	struct salvaged all = {.quiet = csink_options_bool(o, CSINK_SALVAGE_OPT_QUIET)};
 	const char *places[CSINK_RUN_DIR_PLACES];
-	uint64_t max_bytes = csink_options_number(o, CSINK_SALVAGE_OPT_MAX_PLACE);
+	uint64_t max_bytes = csink_options_bytes(o, CSINK_SALVAGE_OPT_MAX_PLACE);
 	const char *const *from = nr ? (const char *const *)operands : places;
 
 	if (csink_options_bool(o, CSINK_SALVAGE_OPT_DETACH))

@@ -5,7 +5,7 @@
 #include "launcher/base/options.h"
 
 #define CSINK_SALVAGE_OPTIONS(X)                                                                                       \
-	X(MAX_PLACE, 0, "BYTES", "67108864", CSINK_OPT_NUMBER,                                                         \
+	X(MAX_PLACE, 0, "BYTES", "64M", CSINK_OPT_BYTES,                                                               \
 	  "room that recordings of killed runs without a profile may take in a place; the oldest runs are removed")    \
 	X(DETACH, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                       \
 	  "for the library: leave session, files and directory of the starting program, and print nothing")            \
