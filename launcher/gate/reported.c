@@ -43,6 +43,17 @@ static bool is_name(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == len;
 }
 
+/* Is a member of a run's object in --json called so? */
+static bool is_member(const char *name)
+{
+	static const char *const members[] = {"side", "pair", "pin", "samples", "functions"};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(members); i++)
+		if (!strcmp(name, members[i]))
+			return true;
+	return false;
+}
+
 /* Returns NULL, or why the line cannot be used. */
 static const char *take_line(struct csink_gate_series *series, struct csink_gate_run *run, char *line)
 {
@@ -56,6 +67,8 @@ static const char *take_line(struct csink_gate_series *series, struct csink_gate
 
 	if (!name || !is_name(name))
 		return "its name is not of 1 to 39 letters, digits, _, - or .";
+	if (is_member(name))
+		return "something else of each run has this name in JSON";
 	if (!value || end == value || *end || !isfinite(number) || number < 0)
 		return "its value is no number from 0 up";
 	if (unit && strlen(unit) >= sizeof(metric->unit))

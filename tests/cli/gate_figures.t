@@ -44,9 +44,9 @@ like "$(cat rate.jsonl)" '"throughput":\[[0-9.,]+,"requests/s","more"\]' "a hist
 like "$(cat rate.jsonl)" '"latency":\[[0-9.,]+,"s"\]' "of other figures it has nothing of that"
 
 # ---- what cannot be judged is no zero
-gate --vs './report "zero 0 s more"' -- ./report 'zero 5 s more' 'throughput many' 'a/b 3' 'cpu 7' 'x 1 s best' 'y -3' 'z 1 a-very-long-unit-name'
+gate --vs './report "zero 0 s more"' -- ./report 'zero 5 s more' 'throughput many' 'a/b 3' 'cpu 7' 'samples 4' 'x 1 s best' 'y -3' 'z 1 a-very-long-unit-name'
 unlike "$(cat out.tap)" '^(not )?ok [0-9]+ - (zero|throughput|a/b|x|y|z) ' "what is not judged has no point"
-for note in "0 of what is better when it is more has no ratio: 'zero 0 s more'" "its value is no number from 0 up: 'throughput many'" "its name is not of 1 to 39 letters, digits, _, - or .: 'a/b 3'" "a figure that is measured has this name: 'cpu 7'" \
+for note in "0 of what is better when it is more has no ratio: 'zero 0 s more'" "its value is no number from 0 up: 'throughput many'" "its name is not of 1 to 39 letters, digits, _, - or .: 'a/b 3'" "a figure that is measured has this name: 'cpu 7'" "something else of each run has this name in JSON: 'samples 4'" \
 	"its fourth word is neither more nor less: 'x 1 s best'" "its value is no number from 0 up: 'y -3'" "its unit is longer than 15 bytes: 'z 1 a-very"; do
 	like "$(cat out.tap)" "^# note: a figure that the command reported is not judged: $note" "a note: $note"
 done
