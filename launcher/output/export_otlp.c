@@ -4,6 +4,7 @@
  * an element that is zero: an index of 0 is none. The wire form has nothing twice and nothing that is not needed, so
  * that its ids are the indexes. Runs in the caller's thread.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "include/internal/grow.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/protobuf.h"
 #include "launcher/base/text.h"
@@ -64,7 +66,7 @@ static const struct {
 struct otlp {
 	const struct csink_profile *p; /* the wire form */
 	const struct csink_wire_options *options;
-	const char *program;
+	char *program;                        /* malloc'ed */
 	struct csink_profile *texts;          /* its strings are the table */
 	struct csink_profile *attribute_keys; /* contents of attributes; the ids of these strings are their indexes */
 	struct csink_protobuf attributes;     /* of the dictionary */
@@ -75,6 +77,7 @@ static void release(struct otlp *o)
 {
 	csink_profile_free(o->texts);
 	csink_profile_free(o->attribute_keys);
+	free(o->program);
 	free(o->attributes.bytes);
 	free(o->tables.bytes);
 	free(o->out.bytes);
@@ -239,11 +242,12 @@ static void put_id(struct otlp *o, size_t start)
 	unsigned __int128 hash = (unsigned __int128)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d;
 	unsigned char id[ID_BYTES];
 
-	if (o->out.err || o->tables.err)
+	if (o->out.err || o->tables.err || o->attributes.err)
 		return;
 	hash = fnv(hash, o->tables.bytes, o->tables.used);
 	for (uint32_t i = 0; i < o->texts->nr_strings; i++)
 		hash = fnv(hash, o->texts->strings[i].text, o->texts->strings[i].len + 1);
+	hash = fnv(hash, o->attributes.bytes, o->attributes.used);
 	hash = fnv(hash, o->out.bytes + start, o->out.used - start);
 	for (uint32_t i = 0; i < ID_BYTES; i++, hash >>= 8)
 		id[ID_BYTES - 1 - i] = (unsigned char)hash;
@@ -289,60 +293,116 @@ static void put_profile(struct otlp *o, uint32_t type)
 
 /* ---- the resource ---- */
 
-static void put_resource_attribute(struct csink_protobuf *b, const char *key, size_t key_len, const char *text,
-				   size_t len)
+struct resource {
+	struct resource_attribute {
+		char *key, *text; /* malloc'ed, valid UTF-8 */
+	} * all;
+	uint32_t nr, cap;
+};
+
+static void release_resource(struct resource *r)
+{
+	for (uint32_t i = 0; i < r->nr; i++) {
+		free(r->all[i].key);
+		free(r->all[i].text);
+	}
+	free(r->all);
+}
+
+/* A part of the list, without blanks around it: "%NN" is a byte ("%00" ends it), one that is no UTF-8 becomes "\xNN".
+ */
+static char *decoded(const char *text, size_t len)
+{
+	CSINK_AUTO_FREE char *plain = NULL;
+	char *valid;
+	size_t nr;
+
+	while (len && isspace((unsigned char)*text))
+		text++, len--;
+	while (len && isspace((unsigned char)text[len - 1]))
+		len--;
+	plain = strndup(text, len);
+	if (!plain)
+		return NULL;
+	csink_text_undo_percent(plain);
+	len = strlen(plain);
+	nr = csink_text_utf8(NULL, plain, len);
+	valid = malloc(nr + 1);
+	if (!valid)
+		return NULL;
+	csink_text_utf8(valid, plain, len);
+	valid[nr] = 0;
+	return valid;
+}
+
+/* Of a key that comes again, the last value counts. Takes both texts over, also where it fails. */
+static int set_attribute(struct resource *r, char *key, char *text)
+{
+	struct resource_attribute new = {key, text};
+	uint32_t i = 0;
+
+	while (key && i < r->nr && strcmp(r->all[i].key, key))
+		i++;
+	if (key && text && *key && i < r->nr) {
+		free(r->all[i].text);
+		r->all[i].text = text;
+		free(key);
+		return 0;
+	}
+	if (key && text && *key && CSINK_APPEND(r->all, r->nr, r->cap, new))
+		return 0;
+	i = key && text && !*key;
+	free(key);
+	free(text);
+	return i ? 0 : -ENOMEM;
+}
+
+/* OTEL_RESOURCE_ATTRIBUTES: "KEY=VALUE,...". What is no pair is left out. */
+static int read_resource(struct resource *r, const char *list)
+{
+	const char *equals;
+	size_t len;
+	int err = 0;
+
+	for (const char *at = list; *at && !err; at += len + (at[len] == ',')) {
+		len = strcspn(at, ",");
+		equals = memchr(at, '=', len);
+		if (equals)
+			err = set_attribute(r, decoded(at, (size_t)(equals - at)),
+					    decoded(equals + 1, (size_t)(at + len - equals - 1)));
+	}
+	return err;
+}
+
+static void put_resource_attribute(struct csink_protobuf *b, const char *key, const char *text)
 {
 	size_t start = csink_protobuf_begin(b, RESOURCE_ATTRIBUTE);
 
-	csink_protobuf_bytes(b, KEY_VALUE_KEY, key, key_len);
-	put_any(b, KEY_VALUE_VALUE, text, len, 0);
+	csink_protobuf_bytes(b, KEY_VALUE_KEY, key, strlen(key));
+	put_any(b, KEY_VALUE_VALUE, text, strlen(text), 0);
 	csink_protobuf_end(b, start);
 }
 
-/* OTEL_RESOURCE_ATTRIBUTES: "KEY=VALUE,...", and %NN for a byte. Bytes that are no UTF-8 become "\xNN". */
-static int put_listed(struct csink_protobuf *b, const char *pair, size_t len)
-{
-	const char *equals = memchr(pair, '=', len);
-	CSINK_AUTO_FREE char *plain = NULL, *valid = NULL;
-	size_t nr, nr_valid;
-
-	if (!equals || equals == pair)
-		return 0;
-	plain = strndup(equals + 1, (size_t)(pair + len - equals - 1));
-	if (!plain)
-		return -ENOMEM;
-	csink_text_undo_percent(plain);
-	nr = strlen(plain); /* "%00" ends it */
-	nr_valid = csink_text_utf8(NULL, plain, nr);
-	valid = malloc(nr_valid + 1);
-	if (!valid)
-		return -ENOMEM;
-	csink_text_utf8(valid, plain, nr);
-	put_resource_attribute(b, pair, equals - pair, valid, nr_valid);
-	return 0;
-}
-
-/* The service's name is asked for in its own place, so that one of the list gives way to it. */
+/* The service's name is asked for in its own place, so that one of the list gives way to it; so does an empty one. */
 static int put_resource(struct otlp *o)
 {
-	const char *list = o->options->resource ?: "", *service = o->options->service ?: "", *at;
-	size_t start = csink_protobuf_begin(&o->out, RESOURCE_PROFILES_RESOURCE), len;
-	static const char key[] = "service.name";
-	bool is_named = *service;
-	int err = 0;
+	static const char service_key[] = "service.name";
+	const char *service = o->options->service ?: "";
+	CSINK_AUTO(release_resource) struct resource r = {0};
+	int err = read_resource(&r, o->options->resource ?: "");
+	size_t start = csink_protobuf_begin(&o->out, RESOURCE_PROFILES_RESOURCE);
+	bool is_named = false;
 
-	for (at = list; *at && !err; at += len + (at[len] == ',')) {
-		len = strcspn(at, ",");
-		if (!strncmp(at, key, sizeof(key) - 1) && at[sizeof(key) - 1] == '=') {
-			if (*service)
-				continue;
+	for (uint32_t i = 0; i < r.nr; i++) {
+		if (strcmp(r.all[i].key, service_key)) {
+			put_resource_attribute(&o->out, r.all[i].key, r.all[i].text);
+		} else if (!*service && *r.all[i].text) {
+			put_resource_attribute(&o->out, service_key, r.all[i].text);
 			is_named = true;
 		}
-		err = put_listed(&o->out, at, len);
 	}
-	if (*service || !is_named)
-		put_resource_attribute(&o->out, key, sizeof(key) - 1, *service ? service : o->program,
-				       strlen(*service ? service : o->program));
+	if (!is_named)
+		put_resource_attribute(&o->out, service_key, *service ? service : o->program);
 	csink_protobuf_end(&o->out, start);
 	return err;
 }
@@ -381,14 +441,13 @@ int csink_otlp_write(FILE *out, const struct csink_profile *p, const struct csin
 	CSINK_AUTO(csink_profile_done) struct csink_profile *formed = NULL;
 	CSINK_AUTO(release)
 	struct otlp o = {.options = options, .texts = csink_profile_create(), .attribute_keys = csink_profile_create()};
-	char program[256];
 	int err = !o.texts || !o.attribute_keys ? -ENOMEM : csink_wire_form(p, options, &formed);
 
 	if (err)
 		return err;
 	o.p = formed;
-	o.program = csink_wire_program(p, program, sizeof(program));
-	err = put_request(&o);
+	o.program = csink_wire_program(p);
+	err = o.program ? put_request(&o) : -ENOMEM;
 	if (!err && fwrite(o.out.bytes, 1, o.out.used, out) != o.out.used)
 		err = errno ? -errno : -EIO;
 	return err;

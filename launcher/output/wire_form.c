@@ -410,17 +410,46 @@ int csink_wire_form(const struct csink_profile *p, const struct csink_wire_optio
 	return err;
 }
 
-const char *csink_wire_program(const struct csink_profile *p, char *buf, size_t size)
+/* Whether a path of len bytes is that of a file, or its end: "./my prog" is of "/home/me/my prog". */
+static bool is_path_of(const char *path, size_t len, const char *file)
 {
-	const char *command = csink_profile_fact(p, CSINK_FACT_COMMAND, 0);
-	const char *file = p->nr_mappings > 1 ? csink_profile_text(p, p->mappings[1].file) : "";
-	CSINK_AUTO_FREE char *word = command ? strndup(command, strcspn(command, " ")) : NULL;
-	const char *name = csink_base_name(word && *word ? word : file);
+	size_t file_len = strlen(file);
 
+	while (len > 2 && !strncmp(path, "./", 2))
+		path += 2, len -= 2;
+	return len && len <= file_len && !memcmp(file + file_len - len, path, len) &&
+	       (len == file_len || *path == '/' || file[file_len - len - 1] == '/');
+}
+
+/*
+ * How long the command's first word is. Words are separated by blanks, and may have some: then the program's file shows
+ * where it ends.
+ */
+static size_t first_word(const char *command, const char *file)
+{
+	const char *base = csink_base_name(file);
+	size_t len = strlen(base), end;
+
+	for (const char *at = command; len && (at = strstr(at, base)); at++) {
+		end = (size_t)(at - command) + len;
+		if ((!command[end] || command[end] == ' ') && is_path_of(command, end, file))
+			return end;
+	}
+	return strcspn(command, " ");
+}
+
+char *csink_wire_program(const struct csink_profile *p)
+{
+	const char *command = csink_profile_fact(p, CSINK_FACT_COMMAND, 0) ?: "";
+	const char *file = p->nr_mappings > 1 ? csink_profile_text(p, p->mappings[1].file) : "", *name;
+	CSINK_AUTO_FREE char *word = strndup(command, first_word(command, file));
+
+	if (!word)
+		return NULL;
+	name = csink_base_name(*word ? word : file);
 	if (csink_text_utf8(NULL, name, strlen(name)) != strlen(name) || !*name || *name == '[')
 		name = "countersink";
-	snprintf(buf, size, "%s", name);
-	return buf;
+	return strdup(name);
 }
 
 int csink_wire_write(FILE *out, const struct csink_profile *p, const struct csink_wire_options *options)

@@ -33,9 +33,10 @@ int csink_wire_form(const struct csink_profile *p, const struct csink_wire_optio
 
 /**
  * What a profile's application is called where no other name is given: the command's name, or that of the program's
- * file, without directories; "countersink" where neither is known. Returns buf.
+ * file, without directories, whole; "countersink" where neither is known, or is not UTF-8.
+ * Returns it, malloc'ed, or NULL without memory.
  */
-const char *csink_wire_program(const struct csink_profile *p, char *buf, size_t size);
+char *csink_wire_program(const struct csink_profile *p);
 
 /** Write the wire form as pprof, to a stream with a descriptor. Returns 0, -ENOMEM or -errno of the stream. */
 int csink_wire_write(FILE *out, const struct csink_profile *p, const struct csink_wire_options *options);

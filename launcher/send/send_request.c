@@ -29,31 +29,35 @@
 
 /* ---- parts of addresses ---- */
 
+static bool is_plain(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 /* Of a text, what stands for itself in any part of a URL stays; every other byte becomes %NN. */
 static void put_escaped(FILE *out, const char *text)
 {
 	for (; *text; text++) {
-		if ((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
-		    (*text >= '0' && *text <= '9') || strchr("-._~", *text))
+		if (is_plain(*text) || strchr("-._~", *text))
 			putc(*text, out);
 		else
 			fprintf(out, "%%%02X", (unsigned char)*text);
 	}
 }
 
-static const char *service_of(const struct csink_send_settings *s, const struct csink_profile *p, char *buf,
-			      size_t size)
+/* malloc'ed, or NULL without memory. */
+static char *service_of(const struct csink_send_settings *s, const struct csink_profile *p)
 {
-	return s->wire.service && *s->wire.service ? s->wire.service : csink_wire_program(p, buf, size);
+	return s->wire.service && *s->wire.service ? strdup(s->wire.service) : csink_wire_program(p);
 }
 
-/* NAME{KEY=VALUE,...}: what would end the name or the labels becomes '_'. */
+/* NAME{KEY=VALUE,...}: Pyroscope refuses a name that has other characters. */
 static char *pyroscope_name(const struct csink_send_settings *s, const struct csink_profile *p)
 {
-	char program[256], *name = strdup(service_of(s, p, program, sizeof(program)));
+	char *name = service_of(s, p);
 
 	for (char *c = name; c && *c; c++) {
-		if (strchr("{}=,\"", *c))
+		if (!is_plain(*c) && !strchr("-._/", *c))
 			*c = '_';
 	}
 	return name;
@@ -202,10 +206,11 @@ static int otlp_body(struct csink_send_request *r, const struct csink_send_setti
 /* The profile's name is a part of the metric's: that of CPU profiles is what its page knows. */
 static int parca_body(struct csink_send_request *r, const struct csink_send_settings *s, const struct csink_profile *p)
 {
+	CSINK_AUTO_FREE char *service = service_of(s, p);
 	CSINK_AUTO_FREE void *packed = NULL;
 	size_t len = 0;
-	char *text = NULL, program[256];
-	int err = wire_body(p, s, &packed, &len);
+	char *text = NULL;
+	int err = service ? wire_body(p, s, &packed, &len) : -ENOMEM;
 	FILE *out = err ? NULL : open_memstream(&text, &r->bytes);
 
 	if (!out)
@@ -213,7 +218,7 @@ static int parca_body(struct csink_send_request *r, const struct csink_send_sett
 	fputs("{\"series\":[{\"labels\":{\"labels\":[{\"name\":\"__name__\",\"value\":\"process_cpu\"},"
 	      "{\"name\":\"service_name\",\"value\":",
 	      out);
-	csink_json_quote(out, service_of(s, p, program, sizeof(program)), false);
+	csink_json_quote(out, service, false);
 	fputs("}]},\"samples\":[{\"rawProfile\":\"", out);
 	csink_send_base64(out, packed, len);
 	fputs("\"}]}]}", out);

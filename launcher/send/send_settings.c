@@ -317,13 +317,14 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 {
 	const char *headers = csink_options_text(o, CSINK_SEND_OPT_SEND_HEADERS);
 	const char *ca = csink_options_text(o, CSINK_SEND_OPT_SEND_CA);
+	const char *service = csink_options_text(o, CSINK_SEND_OPT_SERVICE);
 	int err = csink_send_url_read(csink_options_text(o, CSINK_SEND_OPT_TO), &s->to, why, why_bytes);
 
 	s->timeout_ns = csink_options_seconds(o, CSINK_SEND_OPT_SEND_TIMEOUT);
 	s->ca = *ca ? ca : NULL;
 	s->labels = "";
 	s->wire.labels = csink_options_text(o, CSINK_SEND_OPT_LABELS);
-	s->wire.service = csink_options_text(o, CSINK_SEND_OPT_SERVICE);
+	s->wire.service = service;
 	if (!strcmp(csink_options_text(o, CSINK_SEND_OPT_OTLP), "1.9"))
 		s->wire.otlp = CSINK_WIRE_OTLP_1_9;
 	if (!err && add_proxies(s))
@@ -334,6 +335,12 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 		err = read_otlp(s, o, why, why_bytes);
 	else if (!err && s->to.kind == CSINK_SEND_S3)
 		err = read_s3(s, why, why_bytes);
+	if (!err && s->wire.service &&
+	    csink_text_utf8(NULL, s->wire.service, strlen(s->wire.service)) != strlen(s->wire.service))
+		err = csink_why(-EINVAL, why, why_bytes, "%s: the name is not UTF-8",
+				s->wire.service == service      ? "--service"
+				: s->to.kind == CSINK_SEND_OTLP ? "OTEL_SERVICE_NAME"
+								: "PYROSCOPE_APPLICATION_NAME");
 	if (!err && *headers)
 		err = read_headers(s, headers, why, why_bytes);
 	if (err)

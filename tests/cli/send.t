@@ -77,11 +77,19 @@ like "$(cat got/1.line)" '^POST /ingest\?name=burn%7B%7D&from=[0-9]{10}&until=[0
 	'Pyroscope: name, times and format are in the address'
 is "$(python3 "$RULES" got/1.body)" "$accepted" 'Pyroscope: the profile is in its wire form'
 unlike "$(cat got/1.headers)" '^Expect' 'no confirmation is waited for'
-PYROSCOPE_APPLICATION_NAME='my app' PYROSCOPE_LABELS=zone=a,x=1 PYROSCOPE_TENANT_ID=me PYROSCOPE_SERVER_ADDRESS=http://@ADDRESS@/base/ \
+PYROSCOPE_APPLICATION_NAME='my-app/v1.0' PYROSCOPE_LABELS=zone=a,x=1 PYROSCOPE_TENANT_ID=me PYROSCOPE_SERVER_ADDRESS=http://@ADDRESS@/base/ \
 	PYROSCOPE_HTTP_HEADERS='{"X-One": "1"}' serve 200 --to=pyroscope -q burn.pb.gz
 is "$status $(cat err)" '0 ' 'Pyroscope: the variables are enough; -q prints nothing'
-like "$(cat got/1.line)" '^POST /base/ingest\?name=my%20app%7Bzone%3Da%2Cx%3D1%7D&' 'Pyroscope: the variables have path, name and labels'
+like "$(cat got/1.line)" '^POST /base/ingest\?name=my-app%2Fv1.0%7Bzone%3Da%2Cx%3D1%7D&' 'Pyroscope: the variables have path, name and labels'
 is "$(grep -E '^X-' got/1.headers | sort | xargs)" 'X-One: 1 X-Scope-OrgID: me' 'Pyroscope: the variables have tenant and headers'
+serve 200 --to=pyroscope+http://@ADDRESS@ --service="$(printf 'my {app}: caf\303\251')" burn.pb.gz
+like "$(cat got/1.line)" '^POST /ingest\?name=my__app___caf__%7B%7D&' 'Pyroscope: what it refuses in a name is replaced'
+refused 'a service whose name is not UTF-8' '^countersink: nothing was sent: --service: the name is not UTF-8$' \
+	--to=put+http://x --service="$(printf 'caf\351')" burn.pb.gz
+OTEL_SERVICE_NAME=$(printf 'caf\351')
+export OTEL_SERVICE_NAME
+refused 'a variable of a name that is not UTF-8' 'OTEL_SERVICE_NAME: the name is not UTF-8' --to=otlp+http://x burn.pb.gz
+unset OTEL_SERVICE_NAME
 PYROSCOPE_APPLICATION_NAME=other OTEL_EXPORTER_OTLP_HEADERS=X-Otel=1 serve 200 --to=put+http://@ADDRESS@/x burn.pb.gz
 unlike "$(cat got/1.line got/1.headers)" 'other|X-Otel' 'variables of another kind of server count for nothing'
 
@@ -111,6 +119,13 @@ is "$(grep -E '^(x-|Content-Enc)' got/1.headers | sort | xargs)" 'Content-Encodi
 gzip -dc <got/1.body >body
 is "$(python3 "$OTLP" body) $(python3 "$OTLP" --show body | grep -E '^(service.name|zone)' | xargs)" 'accepted zone a,b service.name shop' \
 	'OTLP: the variables have service and resource'
+OTEL_RESOURCE_ATTRIBUTES="zone=first, zone = b%20c ,%3D%ff=x,=y,word,deployment%2Ename=p=q%2C,$(printf '\377')=z,service.name=,service%2Ename=a" \
+	serve 200 --to=otlp+http://@ADDRESS@ burn.pb.gz
+is "$(python3 "$OTLP" got/1.body) $(python3 "$OTLP" --show got/1.body | sed '/^cpu/,$d')" "accepted $(
+	printf '%s\n' 'zone b c' '=\xff x' 'deployment.name p=q,' '\xff z' 'service.name a')" \
+	'OTLP: attributes of the resource are decoded, without blanks, and the last of a key counts'
+OTEL_RESOURCE_ATTRIBUTES=service.name=a,service.name=,x=y serve 200 --to=otlp+http://@ADDRESS@ burn.pb.gz
+is "$(python3 "$OTLP" --show got/1.body | sed '/^cpu/,$d' | xargs)" 'x y service.name burn' 'OTLP: an empty name of the service is none'
 OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://@ADDRESS@/own OTEL_EXPORTER_OTLP_ENDPOINT=http://x serve 200 --to=otlp --otlp=1.9 burn.pb.gz
 is "$status $(sed 's/ HTTP.*//' got/1.line)" '0 POST /own' 'OTLP: the endpoint of profiles is taken as it is'
 is "$(python3 "$OTLP" --1.9 got/1.body)" accepted 'OTLP: --otlp=1.9 sends by the older numbers'

@@ -85,10 +85,42 @@ like "$(python3 "$OTLP" --show all.otlp)" '^attributes pid process process.execu
 is "$(python3 "$OTLP" old.otlp)" 'a sample has not one value' "today's reader refuses the numbers of 1.9"
 is "$(python3 "$OTLP" --1.9 old.otlp)" accepted 'by the numbers of 1.9 it is accepted'
 isnt "$(python3 "$OTLP" --1.9 now.otlp)" accepted "a reader of 1.9 refuses today's numbers"
+"$COUNTERSINK" export -f otlp --service="$(printf 'caf\351')" python.pb.gz >stdout 2>err
+is "$? $(wc -c <stdout) $(cat err)" '2 0 countersink: --service: the name is not UTF-8' 'a service whose name is not UTF-8 is refused'
 for option in --service=x --otlp=1.9; do
 	"$COUNTERSINK" export -f wire $option python.pb.gz >stdout 2>err
 	is "$? $(cat stdout err)" '2 countersink: --service and --otlp are for OTLP: give --format otlp' "$option is refused for other formats"
 done
+
+# ---- identity, and the service's name ----
+PYTHONPATH=$SRC/tests/browser python3 -c '
+from make_profile import Profile
+def made(name, file, command, **labels):
+    p = Profile([("cpu", "nanoseconds")])
+    p.sample((p.function("f", file),), [1], **labels)
+    if command:
+        p.comment("command: " + command)
+    p.write(name)
+long = "x" * 300
+made("start.pb.gz", "/bin/made", None, phase="start")
+made("stop.pb.gz", "/bin/made", None, phase="stop")
+made("blank.pb.gz", "/home/me/my prog", "/home/me/my prog")
+made("arguments.pb.gz", "/home/me/my prog", "./my prog 7")
+made("directory.pb.gz", "/home/my files/prog", "/home/my files/prog 7")
+made("script.pb.gz", "/usr/bin/dash", "sh /tmp/my/dash 7")
+made("long.pb.gz", "/bin/" + long, None)'
+id_of() { # FILE
+	"$COUNTERSINK" export -f otlp "$1" >one.otlp
+	python3 "$OTLP" --show one.otlp | sed -n 's/^time.* id //p'
+}
+isnt "$(id_of start.pb.gz)" "$(id_of stop.pb.gz)" 'profiles that differ in a label alone have other ids'
+service_of() { # FILE
+	"$COUNTERSINK" export -f otlp "$1" >one.otlp
+	python3 "$OTLP" --show one.otlp | sed -n 's/^service.name //p'
+}
+is "$(service_of blank.pb.gz), $(service_of arguments.pb.gz), $(service_of directory.pb.gz), $(service_of script.pb.gz)" \
+	'my prog, my prog, prog, sh' "the program's name may have blanks, and so may its directories"
+is "$(service_of long.pb.gz)" "$(printf '%0300d' 0 | tr 0 x)" "a long name is not cut"
 
 # ---- hostile names, as another program may have written them ----
 PYTHONPATH=$SRC/tests/browser python3 -c '

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/base/message.h"
+#include "launcher/base/text.h"
 #include "launcher/commands/export/export_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/export.h"
@@ -118,6 +119,8 @@ static int choose_wire(const struct csink_options *o, struct export *e)
 		return csink_fail(-EINVAL, "--labels is for what is sent to servers: give --format wire or otlp");
 	if ((*e->wire.service || e->wire.otlp) && e->format->write != csink_export_otlp)
 		return csink_fail(-EINVAL, "--service and --otlp are for OTLP: give --format otlp");
+	if (csink_text_utf8(NULL, e->wire.service, strlen(e->wire.service)) != strlen(e->wire.service))
+		return csink_fail(-EINVAL, "--service: the name is not UTF-8");
 	return 0;
 }
 
