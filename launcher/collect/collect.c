@@ -21,6 +21,7 @@
 #include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/lost_runs.h"
+#include "launcher/collect/moment_impl.h"
 
 #define MAX_TALLIES 256
 
@@ -97,7 +98,8 @@ static int read_image(struct collector *c, struct image *image)
 {
 	struct csink_recorded rec;
 	char why[CSINK_WHY_BYTES];
-	int err = csink_recorded_read(image->path, &rec, why, sizeof(why));
+	int err = image->nr_moment ? csink_moment_read(c->now, image->nr_moment - 1, c->before, &rec, why, sizeof(why))
+				   : csink_recorded_read(image->path, &rec, why, sizeof(why));
 
 	if (err == -ENOMEM)
 		return err;
@@ -160,6 +162,8 @@ static int collect(struct collector *c, const char *run_dir)
 
 	if (!err && run_dir)
 		err = csink_collect_list_beside(c, run_dir);
+	if (!err && c->now)
+		err = csink_collect_list_moment(c);
 	if (err == -ENOENT && c->outside)
 		err = 0;
 	if (!err && !c->nr_images && !c->outside)
@@ -196,7 +200,7 @@ static int collect(struct collector *c, const char *run_dir)
 	return err ? err : csink_profile_error(c->p);
 }
 
-static void free_collector(struct collector *c)
+void csink_collect_free(struct collector *c)
 {
 	for (uint32_t i = 0; i < c->nr_images; i++) {
 		free(c->images[i].path);
@@ -270,7 +274,7 @@ uint32_t csink_collect_starts(const struct collector *c, const char *run_dir, st
 		qsort(*out, nr, sizeof(**out), compare_starts);
 	}
 	csink_profile_free(there->p);
-	free_collector(there);
+	csink_collect_free(there);
 	return nr;
 }
 
@@ -324,7 +328,7 @@ int csink_collect_finish(struct collector *c, const char *run_dir, struct csink_
 		csink_profile_free(c->p);
 	else
 		*out = c->p;
-	free_collector(c);
+	csink_collect_free(c);
 	return err;
 }
 
@@ -333,4 +337,16 @@ int csink_collect(const char *run_dir, const struct csink_outside *outside, stru
 	struct collector *c = csink_collect_begin(outside);
 
 	return c ? csink_collect_finish(c, run_dir, out) : -ENOMEM;
+}
+
+int csink_collect_between(const struct csink_moment *before, const struct csink_moment *now,
+			  const struct csink_outside *outside, struct csink_profile **out)
+{
+	struct collector *c = csink_collect_begin(outside);
+
+	if (!c)
+		return -ENOMEM;
+	c->now = now;
+	c->before = before;
+	return csink_collect_finish(c, NULL, out);
 }

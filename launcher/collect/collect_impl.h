@@ -22,14 +22,15 @@ struct image {
 	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
 	char comm[16];
 	uint32_t nr_threads;
-	uint32_t former;   /* index + 1 of the image that this pid had before */
-	bool is_last;      /* no later image of this pid */
-	bool is_read;      /* its samples are in the profile */
-	bool is_outside;   /* sampled from outside, where the others are of the library */
-	bool is_by_cpu;    /* from outside, by samples of CPUs: they have a share of c->unseen */
-	bool is_left_out;  /* from outside, of a program that is not followed: its CPU time alone is in the profile */
-	bool has_engine;   /* the library sampled it */
-	bool is_continued; /* what was before is in the run's profile: neither its samples nor its start-up are here */
+	uint32_t former;    /* index + 1 of the image that this pid had before */
+	uint32_t nr_moment; /* index + 1 in the collector's moment; 0: it is read from its file */
+	bool is_last;       /* no later image of this pid */
+	bool is_read;       /* its samples are in the profile */
+	bool is_outside;    /* sampled from outside, where the others are of the library */
+	bool is_by_cpu;     /* from outside, by samples of CPUs: they have a share of c->unseen */
+	bool is_left_out;   /* from outside, of a program that is not followed: its CPU time alone is in the profile */
+	bool has_engine;    /* the library sampled it */
+	bool is_continued;  /* what was before is in the run's profile: neither its samples nor its start-up are here */
 	bool becomes_inside; /* from outside: the process has an image of the library later */
 	uint32_t unseen;     /* index + 1 in the collector's; 0: none */
 	double unsampled_ns; /* from outside: CPU time that its samples lack, as far as that is known */
@@ -60,6 +61,8 @@ struct collector {
 	struct csink_profile *p;
 	bool is_early;                       /* the command goes on: only what is finished is taken */
 	bool has_types;                      /* the columns are settled */
+	const struct csink_moment *now;      /* in place of files: what they had; NULL: the files */
+	const struct csink_moment *before;   /* then: what they had before, which is left out; NULL: nothing */
 	const struct csink_outside *outside; /* may be NULL */
 	struct image *images;                /* by start */
 	uint32_t nr_images, cap_images;
@@ -122,10 +125,16 @@ struct collector {
 	struct csink_table spawned_table; /* index + 1 of the latest with a PID, since PIDs are given out again */
 };
 
+/** Free what a collector has, the profile apart. */
+void csink_collect_free(struct collector *c);
+
 /** Add what is in a directory to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening
  * gave.
  */
 int csink_collect_list(struct collector *c, const char *directory);
+
+/** The same of what is in c->now. Returns 0 or -ENOMEM. */
+int csink_collect_list_moment(struct collector *c);
 
 /** The same for the directories beside a run directory, of processes that had given up their rights. */
 int csink_collect_list_beside(struct collector *c, const char *run_dir);

@@ -13,6 +13,7 @@
 #include "launcher/base/message.h"
 #include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
+#include "launcher/collect/moment_impl.h"
 #include "launcher/collect/run_directory.h"
 #include "preload/core/record/run_dir.h"
 
@@ -70,45 +71,64 @@ static bool is_finished(const struct collector *c, const char *path, const struc
 }
 
 /* Takes the path. */
-static int add_image(struct collector *c, char *path)
+static int add_image(struct collector *c, char *path, const struct csink_rec_header *header, uint32_t nr_moment)
 {
-	struct csink_rec_header header;
-	char why[CSINK_WHY_BYTES];
-	int err = csink_recorded_read_header(path, &header, why, sizeof(why));
 	uint32_t flags = 0;
 
-	if (err && err != -ENOMEM && !c->is_early)
-		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is left out: %s", strrchr(path, '/') + 1, why);
-	if (err || (c->is_early && !is_finished(c, path, &header))) {
-		free(path);
-		return err == -ENOMEM ? err : 0;
-	}
 	if (CSINK_GROW(c->images, c->nr_images, c->cap_images)) {
 		free(path);
 		return -ENOMEM;
 	}
 	c->images[c->nr_images] = (struct image){
 		.path = path,
-		.pid = header.pid,
-		.ppid = header.ppid,
-		.state = header.state,
-		.start_realtime_ns = header.start_realtime_ns,
-		.start_ns = header.start_monotonic_ns,
-		.end_ns = header.end_monotonic_ns,
-		.cpu_start_ns = header.cpu_start_ns,
-		.cpu_end_ns = header.cpu_end_ns,
-		.is_outside = header.engine == CSINK_ENGINE_OUTSIDE,
-		.has_engine = header.engine != CSINK_ENGINE_OUTSIDE && header.engine != CSINK_ENGINE_NONE,
-		.is_last = c->is_early && !(header.state == CSINK_REC_EXECED && has_next(path, &header)),
+		.nr_moment = nr_moment,
+		.pid = header->pid,
+		.ppid = header->ppid,
+		.state = header->state,
+		.start_realtime_ns = header->start_realtime_ns,
+		.start_ns = header->start_monotonic_ns,
+		.end_ns = header->end_monotonic_ns,
+		.cpu_start_ns = header->cpu_start_ns,
+		.cpu_end_ns = header->cpu_end_ns,
+		.is_outside = header->engine == CSINK_ENGINE_OUTSIDE,
+		.has_engine = header->engine != CSINK_ENGINE_OUTSIDE && header->engine != CSINK_ENGINE_NONE,
+		.is_last = c->is_early && !(header->state == CSINK_REC_EXECED && has_next(path, header)),
 	};
-	memcpy(c->images[c->nr_images].comm, header.comm, sizeof(header.comm));
-	for (uint32_t i = 0; i < header.nr_events && i < CSINK_MAX_EVENTS; i++)
-		flags |= header.events[i].flags;
+	memcpy(c->images[c->nr_images].comm, header->comm, sizeof(header->comm));
+	for (uint32_t i = 0; i < header->nr_events && i < CSINK_MAX_EVENTS; i++)
+		flags |= header->events[i].flags;
 	c->images[c->nr_images].is_by_cpu = (flags & CSINK_EVENT_BY_CPU) != 0;
 	c->images[c->nr_images].is_left_out = (flags & CSINK_EVENT_NOT_FOLLOWED) != 0;
 	c->nr_images++;
-	add_events(c, &header);
-	return csink_collect_rank(c, &header);
+	add_events(c, header);
+	return csink_collect_rank(c, header);
+}
+
+/* Takes the path. */
+static int add_file(struct collector *c, char *path)
+{
+	struct csink_rec_header header;
+	char why[CSINK_WHY_BYTES];
+	int err = csink_recorded_read_header(path, &header, why, sizeof(why));
+
+	if (err && err != -ENOMEM && !c->is_early)
+		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is left out: %s", strrchr(path, '/') + 1, why);
+	if (!err && !(c->is_early && !is_finished(c, path, &header)))
+		return add_image(c, path, &header, 0);
+	free(path);
+	return err == -ENOMEM ? err : 0;
+}
+
+int csink_collect_list_moment(struct collector *c)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < c->now->nr && !err; i++) {
+		char *path = strdup(c->now->at[i].path);
+
+		err = path ? add_image(c, path, &c->now->at[i].copy.header, i + 1) : -ENOMEM;
+	}
+	return err;
 }
 
 /* ---- directories ---- */
@@ -119,7 +139,7 @@ static int add_named(struct collector *c, const char *directory, const char *nam
 
 	if (!csink_run_dir_is_recording(name))
 		return 0;
-	return asprintf(&path, "%s/%s", directory, name) < 0 ? -ENOMEM : add_image(c, path);
+	return asprintf(&path, "%s/%s", directory, name) < 0 ? -ENOMEM : add_file(c, path);
 }
 
 int csink_collect_list(struct collector *c, const char *directory)

@@ -187,7 +187,7 @@ int csink_recorded_read_header(const char *path, struct csink_rec_header *header
 	return fd < 0 ? fd : read_header(&(struct part){.fd = fd}, header, why, why_len);
 }
 
-static int read_part(const struct part *part, struct csink_recorded *rec, char *why, size_t why_len)
+static int copy_part(const struct part *part, struct csink_recorded *rec, char *why, size_t why_len)
 {
 	int err = read_header(part, &rec->header, why, why_len);
 
@@ -200,7 +200,34 @@ static int read_part(const struct part *part, struct csink_recorded *rec, char *
 		csink_recorded_free(rec);
 		return csink_why(err, why, why_len, "%s", strerror(-err));
 	}
-	return parse_or_free(rec, (size_t)part->bytes, why, why_len);
+	return 0;
+}
+
+static int read_part(const struct part *part, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	int err = copy_part(part, rec, why, why_len);
+
+	return err ? err : parse_or_free(rec, (size_t)part->bytes, why, why_len);
+}
+
+int csink_recorded_copy(const char *path, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	CSINK_AUTO_CLOSE int fd = open_recording(path, why, why_len);
+	struct part whole = {.fd = fd};
+	struct stat st;
+	int err;
+
+	memset(rec, 0, sizeof(*rec));
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
+		return csink_why(-errno, why, why_len, "%s", strerror(errno));
+	whole.bytes = st.st_size;
+	err = copy_part(&whole, rec, why, why_len);
+	/* Its writer may have gone on since the header was read, by which the copy was made. */
+	if (!err)
+		memcpy(rec->data, &rec->header, CSINK_MIN(sizeof(rec->header), rec->bytes));
+	return err;
 }
 
 /* Is there a cut, and all of it? */

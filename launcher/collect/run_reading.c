@@ -83,6 +83,18 @@ static bool is_written(int dir_fd, const char *name)
 	return csink_run_directory_read_head(dir_fd, name, &head) && csink_proc_is_running(head.pid, 0);
 }
 
+/* Between an exec and the constructor of the next image no process has a recording open. */
+static bool is_in_exec(int dir_fd, const char *name)
+{
+	struct csink_rec_header head;
+	char next[64];
+
+	if (!csink_run_directory_read_head(dir_fd, name, &head) || head.state != CSINK_REC_EXECED)
+		return false;
+	snprintf(next, sizeof(next), "%d.%u" CSINK_REC_SUFFIX, (int)head.pid, head.seq + 1);
+	return faccessat(dir_fd, next, F_OK, 0) && csink_proc_is_running(head.pid, 0);
+}
+
 /* @path: of a run directory; NULL: of the one beside it that belongs to another user. */
 static bool has_writers(int dir_fd, const char *path)
 {
@@ -95,7 +107,7 @@ static bool has_writers(int dir_fd, const char *path)
 		CSINK_AUTO_CLOSE int beside = -1;
 
 		if (csink_run_dir_is_recording(entries[i]->d_name)) {
-			found = is_written(dir_fd, entries[i]->d_name);
+			found = is_written(dir_fd, entries[i]->d_name) || is_in_exec(dir_fd, entries[i]->d_name);
 			continue;
 		}
 		if (path)
@@ -106,18 +118,6 @@ static bool has_writers(int dir_fd, const char *path)
 	if (nr >= 0)
 		free_entries(entries, nr);
 	return found;
-}
-
-/* Between an exec and the constructor of the next image no process has a recording open. */
-static bool is_in_exec(int dir_fd, const char *name)
-{
-	struct csink_rec_header head;
-	char next[64];
-
-	if (!csink_run_directory_read_head(dir_fd, name, &head) || head.state != CSINK_REC_EXECED)
-		return false;
-	snprintf(next, sizeof(next), "%d.%u" CSINK_REC_SUFFIX, (int)head.pid, head.seq + 1);
-	return faccessat(dir_fd, next, F_OK, 0) && csink_proc_is_running(head.pid, 0);
 }
 
 int csink_reading_take(struct csink_reading *reading, const char *path)
@@ -148,6 +148,13 @@ int csink_reading_take(struct csink_reading *reading, const char *path)
 bool csink_reading_is_live(const struct csink_reading *reading, const char *path)
 {
 	return has_writers(reading->fd, path);
+}
+
+bool csink_run_is_live(const char *path)
+{
+	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && has_writers(fd, path);
 }
 
 int csink_reading_remove(struct csink_reading *reading, const char *path)

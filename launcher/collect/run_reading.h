@@ -36,6 +36,9 @@ bool csink_reading_is_whole(const struct csink_reading *reading);
 /** Does a process still write there? @path as given to csink_reading_open(). Context: thread. */
 bool csink_reading_is_live(const struct csink_reading *reading, const char *path);
 
+/** The same of a directory that is not being read otherwise, without a lock on it. Context: thread. */
+bool csink_run_is_live(const char *path);
+
 /**
  * Remove the recordings of a run that has ended, and the directory with them.
  * @path  what was given to csink_reading_open().

@@ -36,6 +36,7 @@ struct csink_command {
 	X(run)                                                                                                         \
 	X(stat)                                                                                                        \
 	X(attach)                                                                                                      \
+	X(top)                                                                                                         \
 	X(report)                                                                                                      \
 	X(export)                                                                                                      \
 	X(diff)                                                                                                        \

@@ -53,7 +53,8 @@ static int map_rows(struct comparing *c)
 		const struct csink_row_key *key = &c->rows.keys[i];
 		const char *name = c->rows.by == CSINK_BY_MODULE ? csink_base_name(key->name) : key->name;
 
-		c->ours[i] = row_of(c, name, key->is_interpreted ? key->module : csink_base_name(key->module));
+		c->ours[i] = row_of(
+			c, name, key->is_interpreted || c->rows.of_labels ? key->module : csink_base_name(key->module));
 		if (!c->ours[i])
 			return -ENOMEM;
 	}
@@ -78,6 +79,13 @@ static int count_rows(struct comparing *c)
 		int64_t value = csink_profile_values(c->p, i)[c->type];
 		bool is_self = true;
 
+		if (c->rows.of_labels) {
+			uint32_t row = c->ours[c->rows.of_labels[c->p->samples[i].labels]];
+
+			add(c->diff->rows[row - 1].self, c->side, value);
+			add(c->diff->rows[row - 1].total, c->side, value);
+			continue;
+		}
 		CSINK_EACH_ROW(&c->rows, c->p, stack, at)
 		{
 			uint32_t row = c->ours[*at];
@@ -212,7 +220,7 @@ int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const 
 		err = -ENOMEM;
 	for (uint32_t i = 0; i < 2 && !err; i++)
 		err = count_side(diff, keys, p[i], &found, i, types[i], by, of_stacks);
-	err = err ?: shorten_modules(diff);
+	err = err ?: by < CSINK_BY_THREAD ? shorten_modules(diff) : 0;
 	err = err ? csink_why(err, why, why_len, "no memory") : normalise(diff, p, per, why, why_len);
 	if (err)
 		csink_diff_free(diff);

@@ -36,7 +36,7 @@ extern const char *const csink_per_words[CSINK_NR_PERS];
 /**
  * Compare two profiles by one event, which may have different places in them.
  * @by         of locations: a function, module or line; equal names of equally named files are the same;
- *             of interpreted functions, those that csink_match_places() matches
+ *             of interpreted functions, those that csink_match_places() matches; of labels: total is self
  * @of_stacks  whole stacks of such rows instead
  * @why        receives a line for people on error.
  * Returns 0 (csink_diff_free it), -ENODATA (what to normalise by is not known), or -ENOMEM. Context: thread.

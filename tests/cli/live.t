@@ -74,6 +74,18 @@ is "$?$(cat err)" 0 "the recording of an ended child is read"
 is "$(ls shm)" "" "the recording of an ended child is removed"
 rm -f stop ready ./*.gz*
 
+# The only process has become a program that writes no recording; another one that it starts will, in the same directory.
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/p.pb.gz sh -c '"$0" 60; : >ready; exec "$1" 1000' "$TARGETS/burn" "$TARGETS/static_spin" >out.spin 2>&1 &
+spin_pid=$!
+wait_until 30 test -e ready
+wait_until 30 grep -q static_spin "/proc/$spin_pid/comm"
+read_live "a program that cannot be injected"
+kill -KILL $spin_pid
+wait $spin_pid 2>/dev/null
+countersink report -q -o r.pb.gz shm/countersink-*
+is "$(ls shm)" "" "the directory is removed when it has ended"
+rm -f ready ./*.gz*
+
 # The PID of an ended run may have been reused: the owner of the recording counts, not the PID.
 LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c '"$0" 20; kill -KILL $$' "$TARGETS/burn" >out 2>&1
 dir=$(echo shm/countersink-*)

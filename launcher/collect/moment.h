@@ -1,0 +1,39 @@
+/*
+ * What the recordings of a run hold at one moment, copied while their processes write them. Nothing of the run is
+ * changed. A recording only grows, so that the difference of two moments is what came between them.
+ */
+#ifndef CSINK_MOMENT_H
+#define CSINK_MOMENT_H
+
+#include <stdint.h>
+
+struct csink_moment;
+struct csink_outside;
+struct csink_profile;
+
+/**
+ * Copy the recordings in a run directory, and in those beside it.
+ * @pid  of this process alone, as it calls itself; 0: of all.
+ * Returns 0 and *out (csink_moment_free it), -ENOENT (there is no recording), -ENOMEM, or what opening the directory
+ * gave. Context: thread.
+ */
+int csink_moment_take(const char *run_dir, int32_t pid, struct csink_moment **out);
+void csink_moment_free(struct csink_moment *moment);
+
+/** When it was taken, and when the first of its processes started: ns of CLOCK_MONOTONIC. */
+uint64_t csink_moment_ns(const struct csink_moment *moment);
+uint64_t csink_moment_first_ns(const struct csink_moment *moment);
+
+/** How many recordings it has, and how many are left out since they could not be read. */
+uint32_t csink_moment_nr(const struct csink_moment *moment);
+uint32_t csink_moment_nr_unread(const struct csink_moment *moment);
+
+/**
+ * Make the profile of what came between two moments of the same run, as csink_collect() does.
+ * @before  NULL: all until now.
+ * Returns 0 and *out (csink_profile_free it), or -ENOMEM. Context: thread.
+ */
+int csink_collect_between(const struct csink_moment *before, const struct csink_moment *now,
+			  const struct csink_outside *outside, struct csink_profile **out);
+
+#endif

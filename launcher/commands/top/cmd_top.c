@@ -1,0 +1,114 @@
+/* `countersink top`: what a run that goes on does, by function, thread and phase. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "launcher/base/message.h"
+#include "launcher/collect/moment.h"
+#include "launcher/commands/registry.h"
+#include "launcher/commands/top/top_options.h"
+#include "launcher/commands/top/top_picture.h"
+#include "launcher/commands/top/top_print.h"
+#include "launcher/commands/top/top_source.h"
+#include "launcher/symbols/symbols_kept.h"
+
+static uint32_t index_of(const char *word, const char *const *words)
+{
+	uint32_t i = 0;
+
+	while (strcmp(words[i], word))
+		i++;
+	return i;
+}
+
+/* ---- one picture ---- */
+
+static void print_table(const struct csink_options *o, const struct csink_top_source *source,
+			struct csink_top_picture *picture, bool has_ended)
+{
+	enum csink_top_view view = index_of(csink_options_text(o, CSINK_TOP_OPT_BY), csink_top_view_words);
+	enum csink_top_sort by = index_of(csink_options_text(o, CSINK_TOP_OPT_SORT), csink_top_sort_words);
+	uint64_t limit = csink_options_number(o, CSINK_TOP_OPT_LIMIT);
+	uint32_t nr = csink_top_picture_sort(picture, view, by);
+
+	for (uint32_t i = 0; i < CSINK_TOP_HEAD_LINES; i++) {
+		csink_top_print_head(stdout, source, picture, i, has_ended ? "the run has ended" : "", 0);
+		putchar('\n');
+	}
+	if (!picture->samples[CSINK_TOP_ALL]) {
+		puts("no sample yet");
+		return;
+	}
+	csink_top_print_titles(stdout, picture, view, 0);
+	putchar('\n');
+	for (uint32_t i = 0; i < CSINK_MIN(nr, limit); i++) {
+		csink_top_print_row(stdout, picture, view, i, 0);
+		putchar('\n');
+	}
+}
+
+/* Waits for the interval between two moments. If the run ends meanwhile, the first one is all that there is. */
+static int once(const struct csink_options *o, const struct csink_top_source *source)
+{
+	uint64_t interval_ns = csink_options_seconds(o, CSINK_TOP_OPT_INTERVAL);
+	struct timespec interval = {(time_t)(interval_ns / CSINK_NS_PER_S), (long)(interval_ns % CSINK_NS_PER_S)};
+	enum csink_top_sort by = index_of(csink_options_text(o, CSINK_TOP_OPT_SORT), csink_top_sort_words);
+	struct csink_moment *before = NULL, *now = NULL;
+	struct csink_top_picture picture;
+	int err = csink_top_source_take(source, &before);
+	bool has_ended = false;
+
+	if (err)
+		return csink_fail(CSINK_EXIT_FAILED, "%s: %s", source->name,
+				  err == -ESTALE ? "the run has ended" : strerror(-err));
+	while (nanosleep(&interval, &interval) && errno == EINTR)
+		;
+	err = csink_top_source_take(source, &now);
+	if (err == -ESTALE || err == -ENOENT) {
+		has_ended = true;
+		err = 0;
+	}
+	err = err ?: csink_top_picture_make(&picture, now ? before : NULL, now ? now : before);
+	if (!err) {
+		if (csink_options_bool(o, CSINK_TOP_OPT_JSON))
+			csink_top_print_json(stdout, source, &picture, by, has_ended);
+		else
+			print_table(o, source, &picture, has_ended);
+		csink_top_picture_free(&picture);
+	}
+	csink_moment_free(before);
+	csink_moment_free(now);
+	return err ? csink_fail(CSINK_EXIT_FAILED, "%s: %s", source->name, strerror(-err))
+		   : csink_end_output("top", CSINK_EXIT_OK);
+}
+
+static int main_top(const struct csink_options *o, int nr, char **operands)
+{
+	uint64_t pid = csink_options_number(o, CSINK_TOP_OPT_PID);
+	static struct csink_top_source source;
+	char why[CSINK_WHY_BYTES];
+
+	if (nr + !!pid != 1)
+		return csink_fail(CSINK_EXIT_USAGE,
+				  "give exactly one target: -p PID, or a run directory (see countersink help top)");
+	if (pid > INT32_MAX)
+		return csink_fail(CSINK_EXIT_FAILED, "there is no process %s",
+				  csink_options_text(o, CSINK_TOP_OPT_PID));
+	if (!csink_options_bool(o, CSINK_TOP_OPT_ONCE))
+		return csink_fail(CSINK_EXIT_USAGE, "option --once is missing: there is no other view yet (see countersink help top)");
+	if (csink_top_source_open(&source, nr ? *operands : NULL, (int32_t)pid, why, sizeof(why)))
+		return csink_fail(CSINK_EXIT_FAILED, "%s", why);
+	csink_symbols_keep_begin();
+	return once(o, &source);
+}
+
+const struct csink_command csink_command_top = {
+	.name = "top",
+	.synopsis = "top [OPTION]... [-p PID | DIRECTORY]",
+	.help = "show what a run does while it goes on",
+	.main = main_top,
+	CSINK_COMMAND_OPTIONS(CSINK_TOP_OPTIONS),
+};

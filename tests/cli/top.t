@@ -1,0 +1,214 @@
+#!/bin/bash
+# countersink top, one picture: figures of the last interval and of all, from recordings while they are written, which it
+# leaves as they are. The view on a terminal is in top_screen.t.
+. "$(dirname "$0")/lib.sh"
+
+children=
+trap 'kill -KILL $children 2>/dev/null; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+mkdir -m 711 shm
+XDG_RUNTIME_DIR=$TMP/shm
+export XDG_RUNTIME_DIR
+
+# start COMMAND...: in the background, in a run directory of its own; sets dir and pid. Its first sample is there.
+start() {
+	before=$(ls shm)
+	"$@" >out.target 2>&1 &
+	pid=$!
+	children="$children $pid"
+	wait_until 30 new_run
+	wait_until 30 has_samples 1
+}
+new_run() {
+	for dir in shm/countersink-*; do
+		case " $before " in
+		*"${dir#shm/}"*) ;;
+		*) ls "$dir"/*.rec >/dev/null 2>&1 && return 0 ;;
+		esac
+	done
+	return 1
+}
+has_samples() { # N in all
+	countersink top --once -j -d 0.01 "$dir" >samples.json 2>/dev/null && figure samples.json 'd["samples"]["all"]' | grep -qv '^0$'
+}
+end() {
+	kill -KILL "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+}
+figure() { # FILE EXPRESSION of d, and row(kind, name), which is None where there is no such row
+	python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+def row(kind, name):
+    found = [r for r in d[kind] if r["name"] == name]
+    return found[0] if found else None
+print(eval(sys.argv[2]))' "$1" "$2"
+}
+enough() { # N samples in the last interval
+	countersink top --once -j "$dir" >now.json 2>err.json && [ "$(figure now.json 'd["samples"]["last"]')" -ge "$1" ]
+}
+# All that a reader could change; the file's own writer changes contents and times.
+listing() {
+	(cd "$1" && find . -printf '%P %i %m %U %n %s\n' | sort)
+}
+contents() { # also times
+	(cd "$1" && find . -printf '%P %i %m %U %n %s %T@ %C@\n' | sort && find . -type f -print0 | sort -z | xargs -0 sha256sum)
+}
+
+# ---- known shares
+
+start env LD_PRELOAD="$LIB" COUNTERSINK_FREQUENCY=4000 COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/p.pb.gz" "$TARGETS/burn" 1000000
+listing "$dir" >before.list
+wait_until 60 enough 1000
+for share in 60 30 10; do
+	is "$(figure now.json "abs(100.0 * row('functions', 'spin')['last']['self'] / d['sum']['last'] - 100) < 5")" True "spin has the time of all three"
+	is "$(figure now.json "abs(100.0 * row('functions', 'burn_$share')['last']['total'] / d['sum']['last'] - $share) < 8")" True \
+		"burn_$share has its share of the last interval"
+	is "$(figure now.json "abs(100.0 * row('functions', 'burn_$share')['all']['total'] / d['sum']['all'] - $share) < 8")" True \
+		"burn_$share has its share of all"
+done
+is "$(figure now.json 'd["form"], d["state"], d["event"], d["unit"], d["percent_of"], d["pid"]')" \
+	"(1, 'running', 'task-clock', 'nanoseconds', 'one CPU', None)" "JSON has the form, state, event, unit and target"
+is "$(figure now.json '0 < d["ns"]["last"] < d["ns"]["all"] and 0 < d["samples"]["last"] < d["samples"]["all"] and d["processes"] == 1')" True \
+	"JSON has lengths and samples of the interval and of all"
+is "$(figure now.json 'all(0 <= r["last"][k] <= r["all"][k] for kind in ("functions", "threads", "phases") for r in d[kind] for k in ("self", "total"))')" True \
+	"no figure is negative, and none of the interval is more than that of all"
+is "$(figure now.json 'sum(r["last"]["self"] for r in d["functions"]) == d["sum"]["last"] == sum(r["last"]["self"] for r in d["threads"])')" True \
+	"functions, threads and the sum agree"
+is "$(figure now.json 'abs(row("functions", "burn_60")["last"]["total_percent"] - 100.0 * row("functions", "burn_60")["last"]["total"] / d["ns"]["last"]) < 0.001')" True \
+	"percent are of one CPU"
+countersink top --once -n 3 -s total "$dir" >table 2>err
+is "$? $(cat err)" "0 " "one plain table: status 0"
+like "$(sed -n 1p table)" "^countersink top: .*burn 1000000$" "the table names the command"
+like "$(sed -n 2p table)" '^last 1\.[0-9] s: [0-9.]+ % of one CPU; all [0-9.]+ s: [0-9.]+ %$' "the table has the CPU time"
+like "$(sed -n 3p table)" '^1 process, 1 thread, [0-9,]+ samples by task-clock$' "the table has processes, threads and samples"
+like "$(sed -n 4p table)" '^  self% total%  self ms   self% total% +self  module +function$' "the table has titles"
+is "$(sed -n '5,$p' table | wc -l)" 3 "--limit is observed"
+for by in 'name:r["name"]' 'self:-r["last"]["self"]' 'total:-r["last"]["total"]' 'all-self:-r["all"]["self"]' 'all-total:-r["all"]["total"]'; do
+	countersink top --once -j -d 0.2 -s "${by%%:*}" "$dir" >sorted.json 2>err
+	is "$(figure sorted.json "(lambda keys: len(keys) > 3 and keys == sorted(keys))([${by#*:} for r in d['functions']])")" True "--sort=${by%%:*} sorts by it"
+done
+unlike "$(cat table)" "$(printf '\033')" "no escape sequence where no terminal is"
+countersink top --once --by thread "$dir" >table 2>err
+like "$(cat table)" "  burn [0-9]+ +burn [0-9]+$" "--by thread has the thread"
+countersink top --once --by phase "$dir" >table 2>err
+like "$(cat table)" '  \[no phase\]$' "--by phase has what is in no phase"
+listing "$dir" | cmp -s before.list -
+is $? 0 "the directory of a run that is being recorded: same files, links, modes, owners and sizes"
+
+# A process that stands still writes nothing: then nothing may change at all.
+kill -STOP "$pid"
+wait_until 30 grep -q '^State:.T' "/proc/$pid/status"
+contents "$dir" >before.all
+countersink top --once -j -d 0.2 "$dir" >now.json 2>err
+is "$? $(cat err)" "0 " "a stopped process is watched"
+is "$(figure now.json 'd["samples"]["last"], d["sum"]["last"], d["state"]')" "(0, 0, 'running')" "it has nothing in the interval"
+countersink top --once -j -d 0.2 -p "$pid" >now2.json 2>err
+is "$? $(cat err)" "0 " "top -p finds the recording of a process"
+is "$(figure now2.json 'd["pid"]')" "$pid" "JSON has the PID"
+is "$(figure now2.json 'd["sum"]["all"], d["samples"]["all"]')" "$(figure now.json 'd["sum"]["all"], d["samples"]["all"]')" "both have the same figures"
+countersink report "$dir" >report.out 2>&1
+contents "$dir" | cmp -s before.all -
+is $? 0 "top and report change neither contents nor times of recordings, nor the directory"
+chmod 500 "$dir"
+ok "no write permission is needed" countersink top --once -d 0.1 "$dir"
+chmod 700 "$dir"
+contents "$dir" >before.all
+if have strace; then
+	XDG_CACHE_HOME=$TMP/cache strace -f -o calls -e trace=openat,open,flock,fcntl,unlink,unlinkat,rename,mkdir,chmod,utimensat,ftruncate \
+		countersink top --once -d 0.1 "$dir" >/dev/null 2>&1
+	is "$(grep -c "$dir.*O_RDONLY.* = [0-9]" calls | sed 's/^[1-9].*/some/') $(grep "$dir" calls | grep -Ec 'O_WRONLY|O_RDWR|O_CREAT|O_TRUNC')" "some 0" \
+		"recordings are opened for reading alone"
+	is "$(grep -v "$TMP/cache" calls | grep -Ec 'flock|F_SETLK|F_OFD_SETLK|LEASE.* = 0|unlink|rename|mkdir|chmod|utimensat|ftruncate')" 0 \
+		"nothing is locked, removed or changed"
+else
+	skip "recordings are opened for reading alone" "no strace"
+	skip "nothing is locked, removed or changed" "no strace"
+fi
+
+# Another PID namespace has other numbers for the processes.
+if [ "$(id -u)" = 0 ] && have unshare && unshare --pid --fork --mount-proc true 2>/dev/null; then
+	unshare --pid --fork --mount-proc "$COUNTERSINK" top --once -j -d 0.1 "$dir" >ns.json 2>err
+	is "$? $(cat err)" "0 " "a run is watched from another PID namespace"
+	unshare --pid --fork --mount-proc "$COUNTERSINK" report -o ns.pb.gz "$dir" >out 2>err
+	like "$(cat err)" "are kept: the run goes on" "report keeps recordings of a run of another PID namespace"
+	contents "$dir" | cmp -s before.all -
+	is $? 0 "nothing of it has changed"
+else
+	skip "a run of another PID namespace" "no PID namespaces here"
+fi
+end
+
+# ---- an interpreter; threads; names that are hostile
+
+cat >evil.py <<'END'
+import threading, types
+def spin():
+    n = 0
+    while True:
+        for i in range(1000):
+            n += i * i
+evil = 'evil\x1b[31m\x1b]0;title\x07\r'
+names = {'co_name': evil, 'co_qualname': evil} if hasattr(spin.__code__, 'co_qualname') else {'co_name': evil}
+named = types.FunctionType(spin.__code__.replace(**names), globals())
+threading.Thread(target=named, daemon=True).start()
+open('/proc/self/comm', 'w').write('th\x1b[7mread')
+spin()
+END
+if have python3; then
+	start countersink -q -o p.pb.gz -- python3 evil.py "$(printf 'argument\033[2J')"
+	wait_until 60 enough 50
+	wait_until 60 eval 'enough 1 && [ "$(figure now.json "row(\"functions\", \"spin\") is not None")" = True ]'
+	is "$(figure now.json 'row("functions", "spin")["module"]')" evil.py "a function of Python has its file"
+	countersink top --once "$dir" >table 2>&1
+	countersink top --once --by thread "$dir" >>table 2>&1
+	countersink top --once -j "$dir" >>table 2>&1
+	unlike "$(cat table)" "$(printf '[\033\007\r]')" "no escape sequence of a name reaches the output"
+	like "$(cat table)" 'evil\\x1b\[31m' "a name with escape sequences is shown with its bytes"
+	end
+else
+	skip "functions of Python" "no python3"
+fi
+
+# ---- what cannot be shown
+
+countersink top --once shm/nonexistent >out 2>err
+is "$? $(cat out err)" "1 countersink: shm/nonexistent: No such file or directory" "a directory that is not there"
+mkdir empty
+countersink top --once empty >out 2>err
+is "$? $(cat out err)" "1 countersink: empty: there is no recording in it: no process of the run has started yet, or it is no run directory" \
+	"a directory that is no run directory"
+countersink top --once evil.py >out 2>err
+is "$? $(cat out err)" '1 countersink: evil.py is no run directory; `countersink report evil.py` prints a profile' "a file"
+LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c '"$0" 20; kill -KILL $$' "$TARGETS/burn" >out 2>&1
+for dead in shm/countersink-*; do
+	ls "$dead"/*.rec >/dev/null 2>&1 && break
+done
+contents "$dead" >before.dead
+countersink top --once "$dead" >out 2>err
+is "$? $(cat out err)" "1 countersink: $dead: the run has ended; \`countersink report -o FILE $dead\` makes its profile" "a run that has ended"
+contents "$dead" | cmp -s before.dead -
+is $? 0 "its recordings are kept as they are"
+true &
+gone=$!
+wait $gone
+countersink top --once -p $gone >out 2>err
+is "$? $(cat out err)" "1 countersink: there is no process $gone" "a process that is gone"
+countersink top --once >out 2>err
+is "$? $(cat out err)" "2 countersink: give exactly one target: -p PID, or a run directory (see countersink help top)" "no target"
+countersink top --once -p 1 empty >out 2>err
+is $? 2 "two targets"
+countersink top --once -d 0 empty >out 2>err
+is "$? $(cat out err)" "2 countersink: option --interval: '0' is not a time in seconds above 0 (see countersink help top)" "an interval of 0"
+if [ "$(id -u)" = 0 ]; then
+	start env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/p.pb.gz" "$TARGETS/burn" 1000000
+	chmod 755 shm
+	unprivileged "$COUNTERSINK" top --once "$dir" >out 2>err
+	is "$? $(cat out err)" "1 countersink: $dir: Permission denied: it belongs to user ID 0; ask as that user or root" "another user's run"
+	unprivileged "$COUNTERSINK" top --once -p "$pid" >out 2>err
+	like "$? $(cat out err)" "^1 countersink: process $pid cannot be looked at .*: it is another user's; ask as that user or root$" "another user's process"
+	end
+else
+	skip "another user's run" "needs root"
+fi
+
+done_testing

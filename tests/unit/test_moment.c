@@ -1,0 +1,186 @@
+/* What the recordings of a run hold at two moments: the profile of what came between them is their difference, exactly.
+ */
+#include "launcher/collect/moment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "launcher/profile/profile.h"
+#include "tests/unit/record.h"
+#include "tests/unit/tap.h"
+
+#define MS 1000000LL
+
+static char directory[] = "/tmp/csink-moment.XXXXXX", path[64];
+
+static struct record r;
+static struct csink_rec_thread *thread;
+static struct csink_rec_row *row;
+static struct csink_rec_cell *cell;
+
+/* 5 ms of start-up; 30 ms in a row, 2 ms in a cell; 3 ms that no sample covers. */
+static void begin(void)
+{
+	uint64_t weight = 30 * MS;
+	uint32_t small = 2 * MS;
+
+	r = record_new(8);
+	r.header->state = CSINK_REC_LIVE;
+	r.header->cpu_start_ns = 5 * MS;
+	r.header->cpu_end_ns = 40 * MS;
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	thread = record_thread(&r, 100, "prog");
+	row = record_row(&r, thread, NULL, 0x401010, 30, &weight);
+	cell = record_cell(&r, thread, NULL, 0x401030, 2, &small);
+	record_write(&r, directory, "100.0.rec");
+}
+
+/* 20 ms more in the row, 3 in the cell, 7 in a new row; nothing more that no sample covers. */
+static void go_on(void)
+{
+	uint64_t weight = 7 * MS;
+
+	row->weights[0] += 20 * MS;
+	row->nr_samples += 20;
+	cell->weights[0] += 3 * MS;
+	cell->nr_samples += 3;
+	record_row(&r, thread, NULL, 0x401040, 7, &weight);
+	r.header->cpu_end_ns = 70 * MS;
+	record_write(&r, directory, "100.0.rec");
+}
+
+static struct csink_moment *take(int32_t pid)
+{
+	struct csink_moment *moment = NULL;
+
+	is_num(csink_moment_take(directory, pid, &moment), 0, "a moment is taken");
+	return moment;
+}
+
+/* CPU time of the samples whose innermost function lies at an address of the file; 0: of all. */
+static int64_t ns_at(const struct csink_profile *p, uint64_t address)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->nr_samples; i++) {
+		const struct csink_profile_range *stack = &p->stacks[p->samples[i].stack];
+
+		if (!address || (stack->nr && p->locations[p->stack_ids[stack->first]].address == address))
+			sum += csink_profile_values(p, i)[1];
+	}
+	return sum;
+}
+
+static struct csink_profile *between(const struct csink_moment *before, const struct csink_moment *now)
+{
+	struct csink_profile *p = NULL;
+
+	is_num(csink_collect_between(before, now, NULL, &p), 0, "a profile is made");
+	return p;
+}
+
+static void is_between(const struct csink_moment *before, const struct csink_moment *now, const int64_t want[4],
+		       const char *what)
+{
+	static const uint64_t addresses[] = {0x401010, 0x401030, 0x401040, 0};
+	static const char *const names[] = {"a row", "a cell", "a row that was added", "the sum"};
+	struct csink_profile *p = between(before, now);
+	char point[128];
+
+	for (int i = 0; i < 4; i++) {
+		snprintf(point, sizeof(point), "%s: %s", what, names[i]);
+		is_num(ns_at(p, addresses[i]), want[i], point);
+	}
+	csink_profile_free(p);
+}
+
+static void test_difference(void)
+{
+	struct csink_moment *first, *second, *third;
+
+	begin();
+	first = take(0);
+	go_on();
+	second = take(0);
+	third = take(0);
+	is_between(NULL, first, (const int64_t[]){30 * MS, 2 * MS, 0, 40 * MS}, "until the first moment");
+	is_between(NULL, second, (const int64_t[]){50 * MS, 5 * MS, 7 * MS, 70 * MS}, "until the second");
+	is_between(first, second, (const int64_t[]){20 * MS, 3 * MS, 7 * MS, 30 * MS}, "between them");
+	is_between(second, third, (const int64_t[]){0, 0, 0, 0}, "while nothing happens");
+	csink_moment_free(third);
+	csink_moment_free(second);
+	csink_moment_free(first);
+}
+
+/* A process that starts between the moments is whole in the difference. */
+static void test_new_process(void)
+{
+	struct csink_moment *first = take(0), *second, *one;
+	uint64_t weight = 11 * MS;
+	struct record other = record_new(4);
+
+	other.header->pid = 101;
+	other.header->ppid = 100;
+	other.header->start_monotonic_ns = 5000;
+	other.header->cpu_start_ns = 1 * MS;
+	other.header->cpu_end_ns = 12 * MS;
+	record_module(&other, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	record_row(&other, record_thread(&other, 101, "prog"), NULL, 0x401020, 11, &weight);
+	record_write(&other, directory, "101.0.rec");
+	second = take(0);
+	is_num(csink_moment_nr(second), 2, "both processes are there");
+	is_between(first, second, (const int64_t[]){0, 0, 0, 12 * MS}, "a process that started");
+	one = take(101);
+	is_num(csink_moment_nr(one), 1, "of one process: its recording alone");
+	is_between(NULL, one, (const int64_t[]){0, 0, 0, 12 * MS}, "of one process");
+	csink_moment_free(one);
+	csink_moment_free(second);
+	csink_moment_free(first);
+	free(other.bytes);
+}
+
+/* The writer has handed out more room than the copy has, or the file is no recording. */
+static void test_unfinished(void)
+{
+	struct csink_moment *moment;
+	struct csink_profile *p;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	uint32_t nr_blocks = r.header->nr_blocks + 4;
+
+	if (pwrite(fd, &nr_blocks, sizeof(nr_blocks), offsetof(struct csink_rec_header, nr_blocks)) !=
+	    sizeof(nr_blocks))
+		abort();
+	moment = take(100);
+	if (ftruncate(fd, 0))
+		abort();
+	p = between(NULL, moment);
+	is_num(ns_at(p, 0x401010), 50 * MS, "what was copied stays, whatever becomes of the file");
+	csink_profile_free(p);
+	csink_moment_free(moment);
+	moment = take(0);
+	is_num(csink_moment_nr_unread(moment), 1, "a file that is no recording is counted");
+	csink_moment_free(moment);
+	close(fd);
+}
+
+int main(void)
+{
+	struct csink_moment *moment;
+	char name[80];
+
+	if (!mkdtemp(directory))
+		return 1;
+	snprintf(path, sizeof(path), "%s/100.0.rec", directory);
+	is_num(csink_moment_take(directory, 0, &moment), -ENOENT, "a directory without recordings");
+	is_num(csink_moment_take("/nonexistent", 0, &moment), -ENOENT, "a directory that is not there");
+	test_difference();
+	test_new_process();
+	test_unfinished();
+	snprintf(name, sizeof(name), "%s/101.0.rec", directory);
+	unlink(name);
+	unlink(path);
+	rmdir(directory);
+	free(r.bytes);
+	return done();
+}
