@@ -4,17 +4,19 @@
 . "$(dirname "$0")/lib.sh"
 
 children=
-trap 'kill -KILL $children 2>/dev/null; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+trap 'kill -KILL -- $children 2>/dev/null; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
 mkdir -m 711 shm
 XDG_RUNTIME_DIR=$TMP/shm
 export XDG_RUNTIME_DIR
 
-# start COMMAND...: in the background, in a run directory of its own; sets dir and pid. Its first sample is there.
+# start COMMAND...: in the background, in a run directory and a process group of its own; sets dir and pid. Its first sample
+# is there.
 start() {
 	before=$(ls shm)
-	"$@" >out.target 2>&1 &
+	interval=1
+	setsid "$@" >out.target 2>&1 &
 	pid=$!
-	children="$children $pid"
+	children="$children -$pid"
 	wait_until 30 new_run
 	wait_until 30 has_samples 1
 }
@@ -31,7 +33,7 @@ has_samples() { # N in all
 	countersink top --once -j -d 0.01 "$dir" >samples.json 2>/dev/null && figure samples.json 'd["samples"]["all"]' | grep -qv '^0$'
 }
 end() {
-	kill -KILL "$pid" 2>/dev/null
+	kill -KILL -- "-$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
 }
 figure() { # FILE EXPRESSION of d, and row(kind, name), which is None where there is no such row
@@ -43,8 +45,11 @@ def row(kind, name):
     return found[0] if found else None
 print(eval(sys.argv[2]))' "$1" "$2"
 }
-enough() { # N samples in the last interval
-	countersink top --once -j "$dir" >now.json 2>err.json && [ "$(figure now.json 'd["samples"]["last"]')" -ge "$1" ]
+enough() { # N samples in the last interval, which is made longer as long as it has fewer: a busy machine needs that
+	countersink top --once -j -d "$interval" "$dir" >now.json 2>err.json || return 1
+	[ "$(figure now.json 'd["samples"]["last"]')" -lt "$1" ] || return 0
+	interval=$((interval * 2))
+	return 1
 }
 # All that a reader could change; the file's own writer changes contents and times.
 listing() {
@@ -79,7 +84,7 @@ is "$(figure now.json 'abs(row("functions", "burn_60")["last"]["total_percent"] 
 countersink top --once -n 3 -s total "$dir" >table 2>err
 is "$? $(cat err)" "0 " "one plain table: status 0"
 like "$(sed -n 1p table)" "^countersink top: .*burn 1000000$" "the table names the command"
-like "$(sed -n 2p table)" '^last 1\.[0-9] s: [0-9.]+ % of one CPU; all [0-9.]+ s: [0-9.]+ %$' "the table has the CPU time"
+like "$(sed -n 2p table)" '^last [0-9.]+ s: [0-9.]+ % of one CPU; all [0-9.]+ s: [0-9.]+ %$' "the table has the CPU time"
 like "$(sed -n 3p table)" '^1 process, 1 thread, [0-9,]+ samples by task-clock$' "the table has processes, threads and samples"
 like "$(sed -n 4p table)" '^  self% total%  self ms   self% total% +self  module +function$' "the table has titles"
 is "$(sed -n '5,$p' table | wc -l)" 3 "--limit is observed"

@@ -48,19 +48,19 @@ static struct layout layout_of(const struct csink_top_picture *picture, enum csi
 static void print_percent(FILE *out, const struct csink_top_picture *picture, int which, int64_t value, int width)
 {
 	if (which == CSINK_TOP_LAST && !picture->has_last)
-		fprintf(out, "%*s", width, "-");
+		csink_text_print(out, "%*s", width, "-");
 	else
-		fprintf(out, "%*.1f", width, csink_top_percent(picture, which, value));
+		csink_text_print(out, "%*.1f", width, csink_top_percent(picture, which, value));
 }
 
 static void print_value(FILE *out, const struct csink_top_picture *picture, int which, int64_t value, int width)
 {
 	if (which == CSINK_TOP_LAST && !picture->has_last)
-		fprintf(out, "%*s", width, "-");
+		csink_text_print(out, "%*s", width, "-");
 	else if (picture->is_time && which == CSINK_TOP_LAST)
-		fprintf(out, "%*.1f", width, (double)value / 1e6);
+		csink_text_print(out, "%*.1f", width, (double)value / 1e6);
 	else
-		fprintf(out, "%*s", width, csink_amount(value, picture->unit).text);
+		csink_text_print(out, "%*s", width, csink_amount(value, picture->unit).text);
 }
 
 void csink_top_print_titles(FILE *out, const struct csink_top_picture *picture, enum csink_top_view view,
@@ -69,19 +69,19 @@ void csink_top_print_titles(FILE *out, const struct csink_top_picture *picture, 
 	static const char *const names[] = {"function", "thread", "phase"};
 	struct layout l = layout_of(picture, view, columns ? columns : PLAIN_COLUMNS);
 
-	fprintf(out, "%7s", "self%");
+	csink_text_print(out, "%7s", "self%");
 	if (l.has_total)
-		fprintf(out, "%7s", "total%");
+		csink_text_print(out, "%7s", "total%");
 	if (l.has_value)
-		fprintf(out, "%9s", picture->is_time ? "self ms" : "self");
-	fprintf(out, "%8s", l.has_value ? "self%" : "all%");
+		csink_text_print(out, "%9s", picture->is_time ? "self ms" : "self");
+	csink_text_print(out, "%8s", l.has_value ? "self%" : "all%");
 	if (l.has_all_total)
-		fprintf(out, "%7s", "total%");
+		csink_text_print(out, "%7s", "total%");
 	if (l.has_all_value)
-		fprintf(out, "%11s", "self");
+		csink_text_print(out, "%11s", "self");
 	if (l.module)
-		fprintf(out, "  %-*s", (int)l.module, view == CSINK_TOP_THREADS ? "process" : "module");
-	fprintf(out, "  %s", names[view]);
+		csink_text_print(out, "  %-*s", (int)l.module, view == CSINK_TOP_THREADS ? "process" : "module");
+	csink_text_print(out, "  %s", names[view]);
 }
 
 void csink_top_print_row(FILE *out, const struct csink_top_picture *picture, enum csink_top_view view, uint32_t row,
@@ -104,10 +104,10 @@ void csink_top_print_row(FILE *out, const struct csink_top_picture *picture, enu
 		print_value(out, picture, CSINK_TOP_ALL, at->self[CSINK_TOP_ALL], 11);
 	if (l.module) {
 		used = csink_format_text(text, sizeof(text), at->module, l.module);
-		fprintf(out, "  %s%*s", text, (int)(l.module - used), "");
+		csink_text_print(out, "  %s%*s", text, (int)(l.module - used), "");
 	}
 	csink_format_function(text, sizeof(text), at->name, l.name);
-	fprintf(out, "  %s", text);
+	csink_text_print(out, "  %s", text);
 }
 
 /* ---- the head ---- */
