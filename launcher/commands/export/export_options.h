@@ -9,7 +9,8 @@
 	X(FORMAT, 'f', CSINK_EXPORT_CHOICES, "", CSINK_OPT_NO_ENV, "the format (default: from the extension of FILE)") \
 	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_ENV, "write to FILE instead of standard output (-)")                   \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV,                                                                    \
-	  "the event to export, for formats that hold one (default: the event that sampled)")                          \
+	  "the event to export, for formats that hold one, not pprof, wire and otlp (default: the event that "         \
+	  "sampled)")                                                                                                  \
 	CSINK_FOLD_NATIVE_OPTION(X, CSINK_OPT_NO_ENV)                                                                  \
 	X(LABELS, 'l', "NAME[,NAME]...", "", CSINK_OPT_NO_ENV,                                                         \
 	  "wire, otlp: keep these labels, too (pid, tid, process, thread, timestamp, run, pseudo; all)")               \
