@@ -1,7 +1,6 @@
 /* See send_http.h. Runs in the one thread of countersink-send. */
 #include "launcher/send/send_http.h"
 
-#include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -15,149 +14,35 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
-#include "launcher/base/pprof_wire.h"
-#include "launcher/base/protobuf.h"
+#include "launcher/send/send_answer.h"
 #include "launcher/send/send_options.h"
 
 #define CONNECT_MS 3000
 #define BACKOFF_NS CSINK_NS_PER_S /* of the first pause at most; doubled each time */
 #define MAX_BACKOFF_NS (300 * CSINK_NS_PER_S)
-#define MAX_ANSWER_BYTES (4U << 20) /* what receivers of OTLP answer at most; the rest of a longer one is not read */
-#define WORDS 300                   /* of it, what is shown at most */
 
 struct csink_send_http {
 	const struct csink_send_settings *s;
 	CURL *curl;
 	char error[CURL_ERROR_SIZE];
-	struct csink_protobuf answer; /* its bytes, of whatever form */
-	char phrase[128];             /* of its status line: "Unprocessable Entity" */
-	const char *option;           /* that libcurl did not take; NULL: it took all */
-	CURLcode option_code;         /* why not */
+	struct csink_send_answer answer;
+	const char *option;   /* that libcurl did not take; NULL: it took all */
+	CURLcode option_code; /* why not */
 };
-
-/* ---- the answer ---- */
-
-#define SHORT_SECRET 8 /* a shorter one may be a part of a word by chance: then it is hidden as a word alone */
-
-static bool is_word(const char *text, const char *at, size_t len)
-{
-	return (at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[len]);
-}
-
-/*
- * A server may repeat what it was sent: a secret is no part of a message. Secrets are looked for in the text as it
- * came, since one may be a part of another. Returns the text without them, malloc'ed, or NULL without memory. It must
- * be whole: no part of a secret is found.
- */
-static char *without_secrets(const struct csink_send_settings *s, const char *bytes, size_t nr)
-{
-	CSINK_AUTO_FREE char *text = strndup(bytes, nr);
-	char *hidden = text ? strdup(text) : NULL;
-
-	for (uint32_t i = 0; hidden && i < s->nr_secrets; i++) {
-		size_t len = strlen(s->secrets[i]);
-
-		for (const char *at = text; len && (at = strstr(at, s->secrets[i])); at++) {
-			if (len >= SHORT_SECRET || is_word(text, at, len))
-				memset(hidden + (at - text), '*', len);
-		}
-	}
-	return hidden;
-}
 
 static size_t take_answer(char *bytes, size_t size, size_t nr, void *arg)
 {
 	struct csink_send_http *http = arg;
-	size_t len = size * nr;
 
-	if (len > MAX_ANSWER_BYTES - http->answer.used)
-		return 0;
-	csink_protobuf_append(&http->answer, bytes, len);
-	return http->answer.err ? 0 : len;
+	return csink_send_answer_take(&http->answer, bytes, size * nr) ? size * nr : 0;
 }
 
-/* "HTTP/1.1 422 Unprocessable Entity": one for each answer, also a proxy's. */
 static size_t take_header(char *bytes, size_t size, size_t nr, void *arg)
 {
 	struct csink_send_http *http = arg;
-	size_t len = size * nr;
-	const char *blank;
 
-	if (len < 5 || memcmp(bytes, "HTTP/", 5))
-		return len;
-	http->answer.used = 0;
-	http->answer.err = 0;
-	*http->phrase = 0;
-	blank = memchr(bytes, ' ', len);
-	if (blank && bytes + len - blank > 5) {
-		CSINK_AUTO_FREE char *phrase = without_secrets(http->s, blank + 5, bytes + len - blank - 5);
-
-		snprintf(http->phrase, sizeof(http->phrase), "%s", phrase ?: "");
-	}
-	http->phrase[strcspn(http->phrase, "\r\n")] = 0;
-	return len;
-}
-
-/* The beginning of what the server says, without line ends; the message escapes what else is in it. */
-static void put_words(struct csink_send_http *http, char *out, size_t size)
-{
-	CSINK_AUTO_FREE char *text =
-		without_secrets(http->s, (const char *)http->answer.bytes ?: "", http->answer.used);
-	size_t used = 0;
-	bool is_blank = true;
-
-	for (const char *c = text ?: ""; *c && used < size - 4; c++) {
-		bool is_space = strchr(" \t\r\n", *c) != NULL;
-
-		if (!is_space || !is_blank)
-			out[used++] = is_space ? ' ' : *c;
-		is_blank = is_space;
-		if (used == size - 4 && c[1])
-			strcpy(out + used, "..."), used += 3;
-	}
-	out[used] = 0;
-	while (used && out[used - 1] == ' ')
-		out[--used] = 0;
-}
-
-/* partial_success {rejected_profiles 1, error_message 2}. Returns how many profiles were rejected. */
-static uint64_t read_partial(const struct csink_send_settings *s, const struct csink_field *part, char *words,
-			     size_t size)
-{
-	CSINK_AUTO_FREE char *text = NULL;
-	struct csink_field field, message = {.bytes = (const unsigned char *)""};
-	uint64_t rejected = 0;
-	int err;
-
-	EACH_FIELD(field, part, err)
-	{
-		if (field.number == 1)
-			rejected = field.value;
-		else if (field.number == 2)
-			message = field;
-	}
-	text = without_secrets(s, (const char *)message.bytes, message.len);
-	snprintf(words, size, "%s", text ?: "");
-	return rejected;
-}
-
-/* OTLP: ExportProfilesServiceResponse {partial_success 1}. */
-static bool is_partly_refused(struct csink_send_http *http, char *why, size_t why_bytes)
-{
-	struct csink_field answer = {.bytes = http->answer.bytes, .len = http->answer.used}, field;
-	uint64_t rejected = 0;
-	char words[WORDS] = "";
-	int err;
-
-	EACH_FIELD(field, &answer, err)
-	{
-		if (field.number == 1)
-			rejected = read_partial(http->s, &field, words, sizeof(words));
-	}
-	if (!rejected)
-		return false;
-	csink_why(0, why, why_bytes, "%llu profiles were rejected: %s", (unsigned long long)rejected, words);
-	return true;
+	csink_send_answer_take_header(&http->answer, bytes, size * nr);
+	return size * nr;
 }
 
 /* ---- tries ---- */
@@ -218,7 +103,7 @@ static char *words_of(struct csink_send_http *http, CURLcode code)
 		words = "the URL of the proxy (http_proxy, https_proxy, all_proxy) is not one that libcurl takes";
 	else if (!*words || code == CURLE_COULDNT_RESOLVE_PROXY)
 		words = curl_easy_strerror(code);
-	return without_secrets(http->s, words, strlen(words));
+	return csink_send_hide(http->s, words, strlen(words));
 }
 
 static enum outcome judge_failure(struct csink_send_http *http, CURLcode code, char *why, size_t why_bytes)
@@ -247,7 +132,7 @@ static enum outcome judge_failure(struct csink_send_http *http, CURLcode code, c
 
 static enum outcome judge(struct csink_send_http *http, CURLcode code, char *why, size_t why_bytes)
 {
-	char words[WORDS];
+	char words[CSINK_SEND_WORDS];
 	long status = 0;
 
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -255,13 +140,13 @@ static enum outcome judge(struct csink_send_http *http, CURLcode code, char *why
 	if (status < 200)
 		return judge_failure(http, code, why, why_bytes);
 	if (status < 300) {
-		if (http->s->to.kind == CSINK_SEND_OTLP && is_partly_refused(http, why, why_bytes))
+		if (http->s->to.kind == CSINK_SEND_OTLP && csink_send_answer_rejects(&http->answer, why, why_bytes))
 			return REFUSED;
 		csink_why(0, why, why_bytes, "%ld", status);
 		return SENT;
 	}
-	put_words(http, words, sizeof(words));
-	csink_why(0, why, why_bytes, "%ld %s%s%s%s", status, http->phrase, *words ? ": " : "", words,
+	csink_send_answer_words(&http->answer, words);
+	csink_why(0, why, why_bytes, "%ld %s%s%s%s", status, http->answer.phrase, *words ? ": " : "", words,
 		  status < 400 ? " (redirections are not followed)" : "");
 	return is_for_later(status) ? LATER : REFUSED;
 }
@@ -308,8 +193,8 @@ static CURLcode perform(struct csink_send_http *http, const struct csink_send_re
 
 	if (!headers)
 		return CURLE_OUT_OF_MEMORY;
-	*http->error = *http->phrase = 0;
-	http->answer.used = 0;
+	*http->error = 0;
+	csink_send_answer_clear(&http->answer);
 	SET(http, CURLOPT_URL, r->url);
 	SET(http, CURLOPT_CUSTOMREQUEST, r->method);
 	SET(http, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->bytes);
@@ -418,7 +303,7 @@ struct csink_send_http *csink_send_http_open(const struct csink_send_settings *s
 		free(http);
 		return NULL;
 	}
-	http->s = s;
+	http->s = http->answer.s = s;
 	set_options(http);
 	if (!http->option)
 		return http;
@@ -435,6 +320,6 @@ void csink_send_http_close(struct csink_send_http *http)
 		return;
 	curl_easy_cleanup(http->curl);
 	curl_global_cleanup();
-	free(http->answer.bytes);
+	csink_send_answer_free(&http->answer);
 	free(http);
 }

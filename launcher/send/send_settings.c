@@ -168,7 +168,10 @@ static int read_headers(struct csink_send_settings *s, const char *path, char *w
 		total += (size_t)len;
 		if (*line == '#' || !line[strspn(line, " \t\r\n")])
 			continue;
-		if (!colon || total > MAX_HEADERS_BYTES)
+		if (total > MAX_HEADERS_BYTES)
+			return csink_why(-EFBIG, why, why_bytes, "%s: it is larger than %d bytes", path,
+					 MAX_HEADERS_BYTES);
+		if (!colon)
 			return csink_why(-EINVAL, why, why_bytes, "%s, line %zu: no header (NAME: VALUE)", path, nr);
 		value_len = trim(&value, (size_t)(line + len - value));
 		err = add_given(s, line, (size_t)(colon - line), value, value_len);

@@ -61,6 +61,8 @@ refused 's3 without a key' 'AWS_ACCESS_KEY_ID' --to=s3+https://x/bucket/key burn
 refused 'parca without an address' 'no address behind the kind' --to=parca burn.pb.gz
 echo 'no header' >bad.headers
 refused 'a file without headers' 'bad.headers, line 1: no header' --to=put+http://x --send-headers=bad.headers burn.pb.gz
+awk 'BEGIN { while (i++ < 7000) print "X-A: bcdef" }' >bad.headers
+refused 'a large file of headers' 'bad.headers: it is larger than 65536 bytes' --to=put+http://x --send-headers=bad.headers burn.pb.gz
 printf 'X-A: b\001c\n' >bad.headers
 refused 'a control character in a header' 'bad.headers, line 1: no header' --to=put+http://x --send-headers=bad.headers burn.pb.gz
 refused 'a directory in place of headers' '^countersink: nothing was sent: /: Is a directory$' --to=put+http://x --send-headers=/ burn.pb.gz
@@ -277,6 +279,8 @@ like "$status $(cat err)" '^3 .*Authorization: Basic \*+ .*application/octet-str
 # No part of a secret is left where its place is that of the cut.
 serve "401:phrase=$(printf '%0122d' 0)topsecret:say=$(printf '%0292d' 0)topsecret" --to=parca+http://@ADDRESS@ --send-headers=headers burn.pb.gz
 like "$status $(cat err)" '^3 .*401 0+\*+: 0+\*\*\*\*\.\.\.$' 'a token in the status line is hidden, also where it is cut'
+serve 401:cut:say=token-topsecretzzzzz --to=put+http://@ADDRESS@/ --send-headers=headers burn.pb.gz
+like "$status $(cat err)" ': token-\*\*\*\*$' 'the beginning of a token is hidden where the answer ends within it'
 serve "200:bytes=$(partial "$(printf '%0295d' 0)topsecret")" --to=otlp+http://@ADDRESS@ --send-headers=headers burn.pb.gz
 like "$status $(cat err)" '^3 .*rejected: 0+\*+$' "OTLP: so it is in a receiver's words"
 serve 401:echo --to=parca+http://@ADDRESS@ --send-headers=headers burn.pb.gz
