@@ -476,6 +476,14 @@ check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those o
 	@scripts/install-deps stats
 	@tests/stats/compare_stats $<
 
+.PHONY: check-cluster bench-merges
+check-cluster: all $(B)/tests/targets/burn ## profile parallel jobs under OpenMPI, MPICH and Slurm (one node)
+	@scripts/install-deps cluster
+	BUILD=$(CURDIR)/$(B) JOBS_SOURCE=$(CURDIR)/tests/cluster/imbalance.c prove tests/cluster/jobs
+
+bench-merges: all ## merge 10,000 profiles in three orders and two shapes of tree: the same bytes, time and memory
+	@BUILD=$(CURDIR)/$(B) tests/cluster/merges $(MERGES)
+
 .PHONY: check-suites
 check-suites: all ## compare suites of Catch2, of pytest-benchmark, and of harnesses that come from npm (which is asked) and as crates
 	@scripts/install-deps suites
