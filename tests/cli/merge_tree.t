@@ -137,4 +137,58 @@ like "$(cat err)" 'has to be a file' 'an output that is no file: the reason'
 "$COUNTERSINK" merge --tree -q -o missing/out.pb.gz few 2>err
 is $? 1 'an output in a directory that is missing: status 1'
 like "$(cat err)" 'missing/out\.pb\.gz' 'an output in a directory that is missing is named'
+
+# ---- what others may have put there
+rm -rf few/.countersink-merge-*
+merge -o want.pb.gz few/*.pb.gz
+mkdir foreign
+touch foreign/theirs foreign/1-2.pb.gz
+touch -d '2 days ago' foreign/done foreign/1-2.pb.gz foreign
+ln -s ../foreign few/.countersink-merge-link
+mkdir few/.countersink-merge-old few/.countersink-merge-abandoned few/.countersink-merge-recent few/.countersink-merge-theirs
+touch few/.countersink-merge-recent/0-0.pb.gz
+touch -d '2 hours ago' few/.countersink-merge-old/done few/.countersink-merge-old
+touch -d '2 days ago' few/.countersink-merge-abandoned/0-0.pb.gz few/.countersink-merge-abandoned
+touch few/.countersink-merge-theirs/precious
+touch -d '2 hours ago' few/.countersink-merge-theirs/done few/.countersink-merge-theirs
+ok 'merged beside what is left of other merges' merge --tree=3 -o beside.pb.gz few
+is "$(ls foreign | paste -sd' ')" '1-2.pb.gz done theirs' 'nothing is removed through a link'
+is "$(ls few/.countersink-merge-theirs)" 'precious' 'nor what is not of a merge'
+ok 'the mark of an older merge is removed' test ! -e few/.countersink-merge-old
+ok 'and what a merge has left that no process works on' test ! -e few/.countersink-merge-abandoned
+ok 'but not what may be worked on' test -e few/.countersink-merge-recent/0-0.pb.gz
+rm -r few/.countersink-merge-link few/.countersink-merge-theirs few/.countersink-merge-recent
+directory=$(echo few/.countersink-merge-*)
+rm -r "$directory" beside.pb.gz
+ln -s ../foreign "$directory"
+merge --tree=3 -o beside.pb.gz few 2>err
+is "$? $(ls foreign | paste -sd' ')" '1 1-2.pb.gz done theirs' 'a link in place of the directory for results: status 1, and nothing is made'
+like "$(cat err)" 'countersink-merge-.*: Not a directory' 'a link in place of the directory for results: the reason'
+rm "$directory"
+if [ "$(id -u)" = 0 ]; then
+	mkdir "$directory"
+	chown 65534 "$directory"
+	chmod 1777 few
+	merge --tree=3 -o beside.pb.gz few 2>err
+	is $? 1 "another user's directory for results, where all can make one: status 1"
+	like "$(cat err)" 'it belongs to another user, in a directory that others can write' "another user's directory for results: the reason"
+	chmod 755 few
+	rm -r "$directory"
+else
+	skip "another user's directory for results, where all can make one" 'only root can make one'
+fi
+
+# ---- an output in the directory under another name
+ln -s few/sum.pb.gz link.pb.gz
+for i in 1 2; do
+	rm -rf few/.countersink-merge-*
+	ok "an output that a link leads to, merge $i" merge --tree=3 -o link.pb.gz few
+	ok "has the profiles, and not itself, merge $i" same few/sum.pb.gz want.pb.gz
+done
+rm -f few/sum.pb.gz few/sum.pb.gz.old
+
+# ---- where there are no hard links
+ok 'without hard links' strace -o /dev/null -e trace=link,linkat -e inject=link,linkat:error=EPERM "$COUNTERSINK" merge -q --tree=3 -o unlinked.pb.gz few
+ok 'the same bytes' same unlinked.pb.gz want.pb.gz
+is "$(work few | tr ' ' '\n' | sort -u)" 'done' 'and nothing is left'
 done_testing

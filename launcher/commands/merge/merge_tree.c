@@ -29,7 +29,8 @@
 /* The claim of a process that this one cannot see (on another machine, in another PID namespace) is given up when its
  * time has not moved for so long, by our clock. The process that made it moves it at each profile that it reads. */
 #define STALE_NS (30 * CSINK_NS_PER_S)
-#define OLD_S 3600 /* the age at which no process still looks for the mark of a merge */
+#define OLD_S 3600              /* the age at which no process still looks for the mark of a merge */
+#define ABANDONED_S (24 * 3600) /* and of a merge without mark: since its last change, which work on it makes often */
 #define FIRST_PAUSE_NS (20 * 1000000)
 #define LAST_PAUSE_NS (500 * 1000000)
 #define MAX_ID 256
@@ -206,32 +207,75 @@ static int mark_done(const struct worker *w)
 	return is_written && !rename(temporary, path) ? 0 : -EIO;
 }
 
+/* A link to another place is not followed. */
+static DIR *open_work(const char *work)
+{
+	int fd = open(work, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !dir)
+		close(fd);
+	return dir;
+}
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+/* Is a file of that name one of a merge: a result, a claim, the mark, or what a process that was killed has left? */
+static bool is_own_name(const char *name)
+{
+	uint32_t level, place;
+	char dot;
+
+	return has_prefix(name, CSINK_TREE_DONE) || has_prefix(name, "process-") || has_prefix(name, "output-") ||
+	       (sscanf(name, "%u-%u%c", &level, &place, &dot) == 3 && dot == '.');
+}
+
 /* Remove the results that went into the output; the mark stays. */
 static void clean(const char *work, bool has_mark)
 {
-	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(work);
+	CSINK_AUTO_CLOSEDIR DIR *dir = open_work(work);
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		if (*entry->d_name != '.' && !(has_mark && !strcmp(entry->d_name, CSINK_TREE_DONE)))
+		if (is_own_name(entry->d_name) && !(has_mark && !strcmp(entry->d_name, CSINK_TREE_DONE)))
 			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (!has_mark)
+	if (dir && !has_mark)
 		rmdir(work);
 }
 
-/* The marks of merges of other profiles, or to another output. */
+/* Does no process work on a merge, or look for its mark, any more? */
+static bool is_left(const char *work)
+{
+	CSINK_AUTO_CLOSEDIR DIR *dir = open_work(work);
+	struct dirent *entry;
+	bool has_mark = false;
+	struct stat st;
+	time_t latest;
+
+	if (!dir || fstat(dirfd(dir), &st))
+		return false;
+	latest = st.st_mtime;
+	while ((entry = readdir(dir))) {
+		has_mark |= !strcmp(entry->d_name, CSINK_TREE_DONE);
+		if (is_own_name(entry->d_name) && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			latest = CSINK_MAX(latest, st.st_mtime);
+	}
+	return time(NULL) - latest > (has_mark ? OLD_S : ABANDONED_S);
+}
+
+/* What is left of merges of other profiles, or to another output. */
 static void remove_older(const struct worker *w)
 {
 	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(w->plan.directory);
-	char path[PATH_MAX + NAME_MAX + 2], mark[PATH_MAX + NAME_MAX + 16];
+	char path[PATH_MAX + NAME_MAX + 2];
 	struct dirent *entry;
-	struct stat st;
 
 	while (dir && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "%s/%s", w->plan.directory, entry->d_name);
-		snprintf(mark, sizeof(mark), "%s/" CSINK_TREE_DONE, path);
-		if (!strncmp(entry->d_name, CSINK_TREE_PREFIX, strlen(CSINK_TREE_PREFIX)) &&
-		    strcmp(path, w->plan.work) && !stat(mark, &st) && time(NULL) - st.st_mtime > OLD_S)
+		if (has_prefix(entry->d_name, CSINK_TREE_PREFIX) && strcmp(path, w->plan.work) && is_left(path))
 			clean(path, false);
 	}
 }
@@ -322,6 +366,9 @@ static int do_unit(struct worker *w, uint32_t unit)
 	} else if (!err) {
 		csink_tree_path(&w->plan, unit, CSINK_TREE_RESULT, path);
 		err = csink_pprof_write_as(p, path, CSINK_OUTFILE_ONCE);
+		/* Where there are no hard links; another process's is replaced by the same. */
+		if (err && err != -EEXIST)
+			err = csink_pprof_write_as(p, path, 0);
 		if (err && is_done(w))
 			err = -ECANCELED;
 		else if (err && err != -EEXIST)

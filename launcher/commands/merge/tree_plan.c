@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
+#include "launcher/base/outfile.h"
 #include "launcher/commands/merge/merge_tree.h"
 
 #define ENDING ".pb.gz"
@@ -32,7 +34,7 @@ static bool is_profile_name(const char *name)
 	return *name != '.' && len > ending && !strcmp(name + len - ending, ENDING);
 }
 
-/* The name that the output has in the directory; "": it is elsewhere. */
+/* The name that the output has, or is to have, in the directory; "": it is elsewhere. */
 static void output_in(int dir_fd, const char *output, char name[NAME_MAX + 1])
 {
 	const char *slash = strrchr(output, '/');
@@ -46,12 +48,14 @@ static void output_in(int dir_fd, const char *output, char name[NAME_MAX + 1])
 		snprintf(name, NAME_MAX + 1, "%s", slash ? slash + 1 : output);
 }
 
-static int add_input(struct csink_tree_plan *plan, int dir_fd, const char *name)
+/* @output  what is there before; st_ino 0: nothing. A link to it may have another name. */
+static int add_input(struct csink_tree_plan *plan, int dir_fd, const char *name, const struct stat *output)
 {
 	struct csink_tree_input *input;
 	struct stat st;
 
-	if (fstatat(dir_fd, name, &st, 0) || !S_ISREG(st.st_mode))
+	if (fstatat(dir_fd, name, &st, 0) || !S_ISREG(st.st_mode) ||
+	    (st.st_ino == output->st_ino && st.st_dev == output->st_dev))
 		return 0;
 	if (CSINK_GROW(plan->inputs, plan->nr_inputs, plan->cap_inputs))
 		return -ENOMEM;
@@ -68,15 +72,18 @@ static int list(struct csink_tree_plan *plan, const char *output, char *why, siz
 {
 	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(plan->directory);
 	char left_out[NAME_MAX + 1];
+	struct stat of_output = {0};
 	struct dirent *entry;
 	int err = 0;
 
 	if (!dir)
 		return csink_why(-errno, why, why_size, "%s: %s", plan->directory, strerror(errno));
 	output_in(dirfd(dir), output, left_out);
+	if (stat(output, &of_output))
+		of_output.st_ino = 0;
 	while (!err && (errno = 0, entry = readdir(dir)))
 		if (is_profile_name(entry->d_name) && strcmp(entry->d_name, left_out))
-			err = add_input(plan, dirfd(dir), entry->d_name);
+			err = add_input(plan, dirfd(dir), entry->d_name, &of_output);
 	err = err ?: -errno;
 	if (err)
 		return csink_why(err, why, why_size, "%s: %s", plan->directory, strerror(-err));
@@ -128,6 +135,21 @@ static uint64_t hash_of(const struct csink_tree_plan *plan, const struct csink_m
 	return hash;
 }
 
+/* A directory that another user has made where everyone can, or a link to another place, may have any results. */
+static int make_work(const struct csink_tree_plan *plan, char *why, size_t why_size)
+{
+	struct stat st, around;
+	int err = mkdir(plan->work, 0777) && errno != EEXIST ? -errno : 0;
+
+	if (!err && (lstat(plan->work, &st) || stat(plan->directory, &around)))
+		err = -errno;
+	if (!err && !S_ISDIR(st.st_mode))
+		err = -ENOTDIR;
+	if (!err && around.st_mode & (S_IWOTH | S_ISVTX) && st.st_uid != geteuid() && st.st_uid)
+		err = -CSINK_OUTFILE_FOREIGN;
+	return err ? csink_why(err, why, why_size, "%s: %s", plan->work, csink_outfile_error(-err)) : 0;
+}
+
 int csink_tree_plan_make(struct csink_tree_plan *plan, const struct csink_merge_tree *how, char *why, size_t why_size)
 {
 	int err;
@@ -142,9 +164,7 @@ int csink_tree_plan_make(struct csink_tree_plan *plan, const struct csink_merge_
 		return csink_why(-ENOMEM, why, why_size, "not enough memory to merge");
 	snprintf(plan->work, sizeof(plan->work), "%.*s/" CSINK_TREE_PREFIX "%016" PRIx64, PATH_MAX - 64,
 		 plan->directory, hash_of(plan, how));
-	if (mkdir(plan->work, 0777) && errno != EEXIST)
-		return csink_why(-errno, why, why_size, "%s: %s", plan->work, strerror(errno));
-	return 0;
+	return make_work(plan, why, why_size);
 }
 
 void csink_tree_plan_free(struct csink_tree_plan *plan)
