@@ -107,6 +107,23 @@ is "$(COLUMNS=80 script -qec "$COUNTERSINK report --no-pager --ranks kept.pb.gz"
 # ---- the library alone, and programs that it cannot be injected into
 LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/alone.%r.pb.gz" PMI_RANK=5 PMI_SIZE=6 "$TARGETS/burn" 20 >burned
 is "$(facts alone.5.pb.gz)" 'rank: 5 ranks: 6 ranked_by: PMI_RANK' 'without launcher: the rank of MPICH'
+LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/tree.pb.gz" ./mpirun 2 "$TARGETS/burn" >burned
+is "$(ranks tree.pb.gz)" '[no rank],rank 0,rank 1' 'without launcher, around the job: its ranks'
+(
+	export COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/dead.pb.gz" PMI_RANK=3 PMI_SIZE=4
+	LD_PRELOAD=$LIB bash -c '"$0" 20; kill -KILL $$' "$TARGETS/burn"
+) >burned 2>&1
+ok 'a rank was killed, and leaves recordings' "$COUNTERSINK" report -q -o dead.pb.gz "$XDG_RUNTIME_DIR"/countersink-??????
+is "$(facts dead.pb.gz)" 'rank: 3 ranks: 4 ranked_by: PMI_RANK' 'the recordings of a killed rank have its rank'
+PMI_RANK=2 PMI_SIZE=5 "$TARGETS/burn" 100000 >burned &
+pid=$!
+if "$COUNTERSINK" attach -q -p "$pid" -d 0.2 -o attached.pb.gz 2>err; then
+	is "$(facts attached.pb.gz)" 'rank: 2 ranks: 5 ranked_by: PMI_RANK' 'a process that is attached to has its rank'
+	like "$(report --by rank attached.pb.gz)" ' rank 2$' 'and its samples have it'
+else
+	skip 'the rank of a process that is attached to' "$(head -n 1 err)"
+fi
+kill "$pid" && wait "$pid" 2>/dev/null
 ok 'a static program is profiled' env PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" -q -o static.pb.gz -- "$TARGETS/static_spin" 0.05
 is "$(ranks static.pb.gz)" 'rank 1' 'a static program has its rank'
 PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" -q -o emptied.pb.gz -- env -i "$TARGETS/burn" 20 >burned

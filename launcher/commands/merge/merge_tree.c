@@ -26,8 +26,9 @@
 #include "launcher/session/open_profile.h"
 #include "preload/core/task_stat.h"
 
-/* The claim of a process that this one cannot see (on another machine, in another PID namespace) is given up when its
- * time has not moved for so long, by our clock. The process that made it moves it at each profile that it reads. */
+/* A claim is given up when its time has not moved for so long, by our clock: its process is on another machine, or in
+ * another PID namespace, and has died, or it is stopped. A process moves its claim's time at each profile that it
+ * reads. */
 #define STALE_NS (30 * CSINK_NS_PER_S)
 #define OLD_S 3600              /* the age at which no process still looks for the mark of a merge */
 #define ABANDONED_S (24 * 3600) /* and of a merge without mark: since its last change, which work on it makes often */
@@ -35,7 +36,7 @@
 #define LAST_PAUSE_NS (500 * 1000000)
 #define MAX_ID 256
 
-/* What was last seen of a claim of a process that cannot be seen. */
+/* What was last seen of a claim. */
 struct seen {
 	int64_t mtime_ns;
 	uint64_t since_ns;
@@ -101,7 +102,7 @@ static void prepare_claims(struct worker *w)
 
 /* ---- claims ---- */
 
-/* Has the process that made a claim ended? */
+/* Has the process that made a claim ended, or stopped? */
 static bool is_dead(struct worker *w, uint32_t unit, const char *path)
 {
 	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -115,8 +116,9 @@ static bool is_dead(struct worker *w, uint32_t unit, const char *path)
 
 	if (fd < 0 || read(fd, id, sizeof(id) - 1) < 0 || fstat(fd, &st))
 		return false; /* it is gone by now */
-	if (!strncmp(id, w->id, w->nr_place) && sscanf(id + w->nr_place, "%d %" SCNu64, &pid, &start) == 2)
-		return csink_task_stat_read(pid, &task) || task.start_ticks != start || task.state == 'Z';
+	if (!strncmp(id, w->id, w->nr_place) && sscanf(id + w->nr_place, "%d %" SCNu64, &pid, &start) == 2 &&
+	    (csink_task_stat_read(pid, &task) || task.start_ticks != start || task.state == 'Z'))
+		return true;
 	mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)CSINK_NS_PER_S + st.st_mtim.tv_nsec;
 	if (!seen->since_ns || seen->mtime_ns != mtime_ns)
 		*seen = (struct seen){mtime_ns, now};
