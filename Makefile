@@ -148,8 +148,8 @@ LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
 LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
 SEND_PKGS := libcurl zlib
 SEND_LIBS = $(shell $(PKG_CONFIG) --libs $(SEND_PKGS))
-# Where libcurl's headers are absent, countersink-send is left out.
-HAS_CURL := $(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo yes)
+# Where libcurl's headers are absent, or older than CURLOPT_PROTOCOLS_STR, countersink-send is left out.
+HAS_CURL := $(shell $(PKG_CONFIG) --exists 'libcurl >= 7.85.0' 2>/dev/null && echo yes)
 SEND_BIN := $(if $(HAS_CURL),countersink-send)
 LIB_LIBS := -ldl -lpthread
 # Of the core, what a library does not use is left out.
@@ -236,7 +236,7 @@ all: $(if $(SEND_BIN),$(B)/bin/$(SEND_BIN),without-send) $(B)/bin/countersink $(
 
 .PHONY: without-send
 without-send:
-	@echo 'countersink-send is not built: the headers of libcurl are not here (scripts/install-deps installs them)'
+	@echo 'countersink-send is not built: the headers of libcurl 7.85 or later are not here (scripts/install-deps installs them)'
 
 # $(call preload_rules,TREE,FLAGS): the tree's flags stamp, whose change rebuilds, and its preload objects.
 define preload_rules
