@@ -51,7 +51,11 @@ is "$(python3 "$RULES" --show wired.pb.gz | grep -E '^(cpu|period|labels|series)
 judge 'a program of many threads' threads.pb.gz
 COUNTERSINK_TIMELINE=1 "$COUNTERSINK" -q --off-cpu -o off.pb.gz -- sh -c 'sleep 0.05; "$1" 60' sh "$TARGETS/burn" >/dev/null 2>&1
 judge 'a run with --off-cpu and --timeline' off.pb.gz
-like "$(python3 "$RULES" --show wired.pb.gz)" '^off_cpu/nanoseconds ' 'a name with a dash has an underscore'
+if countersink report off.pb.gz 2>&1 | grep -q 'off-cpu is not counted'; then
+	skip 'a name with a dash has an underscore' 'switches cannot be sampled here'
+else
+	like "$(python3 "$RULES" --show wired.pb.gz)" '^off_cpu/nanoseconds ' 'a name with a dash has an underscore'
+fi
 "$COUNTERSINK" gate --runs=2 --baseline=gate.pb.gz --update-baseline -- "$TARGETS/burn" 20 >/dev/null 2>&1
 judge "a gate's baseline" gate.pb.gz
 "$COUNTERSINK" merge -o sum.pb.gz python.pb.gz threads.pb.gz 2>/dev/null
