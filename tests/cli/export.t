@@ -151,7 +151,7 @@ if have perf && have go; then
 	same_shares sqlite3 sqlite3 sqlite3 :memory: 'create table t(a,b); with recursive c(x) as (select 1 union all
 		select x+1 from c where x<300000) insert into t select x, x*7%1000 from c; create index i on t(b); select sum(a) from t'
 	same_shares python3 '(_?Py)' python3 -c 'import json; [json.loads(json.dumps(list(range(200000)))) for i in range(8)]'
-	same_shares 'a C++ program that throws' '(main|_Unwind|__cxa|__gxx|_int|malloc)' "$TARGETS/throwcc" 1000
+	same_shares 'a C++ program that throws' '(main|_Unwind|__cxa|__gxx|_int|malloc)' "$TARGETS/throwcc" 5000
 else
 	skip 'perf and pprof agree on real programs' 'perf or go is not installed'
 fi
