@@ -1,6 +1,7 @@
 /* The report of a parallel job: what functions cost in its ranks, in a table, as JSON and as comma-separated values. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -47,14 +48,22 @@ static uint32_t name_width(const struct printer *r)
 	return r->o->width > before + MIN_NAME ? r->o->width - before : MIN_NAME;
 }
 
+/* A crafted profile has values that do not fit. */
+static int64_t rounded(double value)
+{
+	if (value >= (double)INT64_MAX)
+		return INT64_MAX;
+	return value <= (double)INT64_MIN ? INT64_MIN : llround(value);
+}
+
 static void format_cell(char *buf, size_t size, enum cell cell, const struct csink_spread *s,
 			const struct csink_scale *scale)
 {
 	const int64_t values[NR_CELLS] = {[CELL_LOST] = s->lost,
 					  [CELL_MIN] = s->min,
-					  [CELL_MEAN] = (int64_t)(s->mean + 0.5),
+					  [CELL_MEAN] = rounded(s->mean),
 					  [CELL_MAX] = s->max,
-					  [CELL_STDDEV] = (int64_t)(s->stddev + 0.5)};
+					  [CELL_STDDEV] = rounded(s->stddev)};
 
 	if (cell == CELL_RANK)
 		snprintf(buf, size, "%" PRId64, s->max_rank);

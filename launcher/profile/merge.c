@@ -177,11 +177,13 @@ static int compare_labels(const void *a, const void *b, void *context)
 	return order ?: csink_merge_compare_texts(p, left->num_unit, right->num_unit);
 }
 
-static bool is_kept(const struct adding *a, const char *key)
+static bool is_kept(const struct adding *a, const struct csink_profile_label *label)
 {
+	const char *key = csink_profile_text(a->p, label->key);
+
 	if (a->run >= 0)
 		return !strcmp(key, CSINK_LABEL_PSEUDO);
-	if (!strcmp(key, CSINK_LABEL_RANK))
+	if (!strcmp(key, CSINK_LABEL_RANK) && !label->str)
 		return a->m->flags & CSINK_MERGE_RANKS;
 	return a->m->flags & CSINK_MERGE_IDS ||
 	       (strcmp(key, CSINK_LABEL_PID) && strcmp(key, CSINK_LABEL_TID) && strcmp(key, CSINK_LABEL_TIME));
@@ -202,7 +204,7 @@ static uint32_t labels_of(struct adding *a, uint32_t id)
 	}
 	for (i = 0; i < range->nr; i++) {
 		labels[nr] = a->p->labels[range->first + i];
-		if (!is_kept(a, csink_profile_text(a->p, labels[nr].key)))
+		if (!is_kept(a, &labels[nr]))
 			continue;
 		labels[nr].key = string_of(a, labels[nr].key);
 		labels[nr].str = string_of(a, labels[nr].str);

@@ -246,6 +246,10 @@ __attribute__((format(printf, 3, 4))) void csink_profile_fact_add(struct csink_p
  */
 const char *csink_profile_fact(const struct csink_profile *p, const char *key, uint32_t nr);
 
+/** The label of a label set that is a rank: a number. Other programs' label of that name may be a text. Context: any.
+ */
+const struct csink_profile_label *csink_profile_rank_find(const struct csink_profile *p, uint32_t labels);
+
 /** Has any sample the rank of a parallel job? Context: any. */
 bool csink_profile_has_ranks(const struct csink_profile *p);
 

@@ -50,12 +50,19 @@ const char *csink_profile_fact(const struct csink_profile *p, const char *key, u
 	return NULL;
 }
 
-bool csink_profile_has_ranks(const struct csink_profile *p)
+const struct csink_profile_label *csink_profile_rank_find(const struct csink_profile *p, uint32_t labels)
 {
 	csink_str_t key = csink_profile_str_find(p, CSINK_LABEL_RANK);
+	const struct csink_profile_label *label = key ? csink_profile_label_find(p, labels, key) : NULL;
+
+	return label && !label->str ? label : NULL;
+}
+
+bool csink_profile_has_ranks(const struct csink_profile *p)
+{
 	uint32_t i = 0;
 
-	while (i < p->nr_samples && !csink_profile_label_find(p, p->samples[i].labels, key))
+	while (i < p->nr_samples && !csink_profile_rank_find(p, p->samples[i].labels))
 		i++;
 	return i < p->nr_samples;
 }

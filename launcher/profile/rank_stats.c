@@ -77,6 +77,8 @@ static void add_sample(struct visit *v, uint32_t sample)
 /* The value of a rank, the index-th. */
 static void add_value(struct csink_spread *spread, int64_t value, uint32_t index, int64_t rank)
 {
+	double from_mean = (double)value - spread->mean;
+
 	if (!value)
 		return;
 	spread->nr_first += spread->nr_first == index;
@@ -90,7 +92,9 @@ static void add_value(struct csink_spread *spread, int64_t value, uint32_t index
 	}
 	spread->nr++;
 	spread->sum = csink_add(spread->sum, value);
-	spread->squares += (double)value * (double)value;
+	/* Of squares alone, those of large and equal values would not cancel out. */
+	spread->mean += from_mean / spread->nr;
+	spread->squares += from_mean * ((double)value - spread->mean);
 }
 
 static void end_rank(struct visit *v, int64_t rank)
@@ -113,7 +117,8 @@ static void end_rank(struct visit *v, int64_t rank)
 
 static void finish(const struct csink_rank_stats *stats, struct csink_spread *spread)
 {
-	double nr = stats->nr_ranks, variance;
+	double nr = stats->nr_ranks, nr_absent = nr - spread->nr;
+	__int128 lost;
 
 	if (spread->nr_first < stats->nr_ranks) {
 		int64_t absent = stats->ranks[spread->nr_first];
@@ -127,14 +132,13 @@ static void finish(const struct csink_rank_stats *stats, struct csink_spread *sp
 			spread->max_rank = absent;
 		}
 	}
+	spread->squares += spread->mean * spread->mean * spread->nr * nr_absent / nr;
+	spread->stddev = sqrt(CSINK_MAX(spread->squares, 0) / nr);
 	spread->mean = (double)spread->sum / nr;
-	variance = spread->squares / nr - spread->mean * spread->mean;
-	spread->stddev = variance > 0 ? sqrt(variance) : 0;
 	spread->imbalance = spread->mean > 0 ? (double)spread->max / spread->mean - 1 : 0;
 	/* Exact, but for what no clock counts. */
-	if (__builtin_mul_overflow(spread->max, (int64_t)stats->nr_ranks, &spread->lost))
-		spread->lost = INT64_MAX;
-	spread->lost = csink_add(spread->lost, -spread->sum);
+	lost = (__int128)spread->max * stats->nr_ranks - spread->sum;
+	spread->lost = lost > INT64_MAX ? INT64_MAX : lost < INT64_MIN ? INT64_MIN : (int64_t)lost;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -151,20 +155,19 @@ static int compare_rows(const void *a, const void *b)
 static int list(struct csink_rank_stats *stats, const struct csink_profile *p, uint32_t type, struct of_rank **out,
 		uint32_t *nr_out)
 {
-	csink_str_t key = csink_profile_str_find(p, CSINK_LABEL_RANK);
 	struct of_rank *all = calloc((size_t)p->nr_samples + p->nr_label_sets + 1, sizeof(*all));
 	uint32_t nr = 0;
 
 	if (!all)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->nr_label_sets; i++) {
-		const struct csink_profile_label *label = csink_profile_label_find(p, i, key);
+		const struct csink_profile_label *label = csink_profile_rank_find(p, i);
 
 		if (label)
 			all[nr++] = (struct of_rank){label->num, UINT32_MAX};
 	}
 	for (uint32_t i = 0; i < p->nr_samples; i++) {
-		const struct csink_profile_label *label = csink_profile_label_find(p, p->samples[i].labels, key);
+		const struct csink_profile_label *label = csink_profile_rank_find(p, p->samples[i].labels);
 
 		if (label)
 			all[nr++] = (struct of_rank){label->num, i};

@@ -16,9 +16,9 @@ struct csink_spread {
 	int64_t sum, min, max;
 	int64_t min_rank, max_rank; /* the lowest of those that have it; -1: there is no value */
 	int64_t lost;               /* (max - mean) x ranks: what all together would wait for the last one */
-	double mean, stddev;        /* of all ranks, the population's */
-	double imbalance;           /* max / mean - 1; 0 where the mean is 0 */
-	double squares;             /* their sum, while values are added */
+	double mean, stddev; /* of all ranks, the population's; while values are added, the mean of those so far */
+	double imbalance;    /* max / mean - 1; 0 where the mean is 0 */
+	double squares;      /* the sum of those of the distances from the mean, likewise */
 };
 
 struct csink_rank_row {

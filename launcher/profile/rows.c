@@ -272,6 +272,8 @@ static csink_str_t label_name(struct build *b, uint32_t labels, const char *name
 	const struct csink_profile_label *number = csink_profile_label_find(b->p, labels, number_id);
 	char text[MAX_NAME];
 
+	if (number && number->str) /* another program's, of that name */
+		number = NULL;
 	if (!name && !number)
 		return 0;
 	if (!number)

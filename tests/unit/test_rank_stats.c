@@ -140,8 +140,55 @@ static void test_none(void)
 	add("large", 0, INT64_MAX / 2 + 5);
 	add("large", 1, 1);
 	add("large", 2, 1);
+	add("wide", 0, INT64_MAX / 2);
+	add("wide", 1, INT64_MAX / 2 - 1);
 	is_num(csink_rank_stats_build(&stats, p, 0, CSINK_BY_FUNCTION), 0, "large values have statistics");
-	ok(row("large")->self.lost > INT64_MAX / 4 && row("large")->self.lost < INT64_MAX, "which do not overflow");
+	is_num(row("large")->self.lost, INT64_MAX, "which do not overflow");
+	is_num(row("wide")->self.lost, INT64_MAX / 2 + 1, "and are exact where the product alone does not fit");
+	end();
+	begin();
+	add("least", 0, INT64_MIN);
+	add("least", 0, INT64_MIN);
+	add("least", 1, INT64_MAX);
+	add("most", 0, INT64_MAX);
+	add("most", 1, INT64_MAX);
+	add("most", 2, INT64_MAX);
+	add("negative", 0, INT64_MIN);
+	is_num(csink_rank_stats_build(&stats, p, 0, CSINK_BY_FUNCTION), 0, "the largest values have statistics");
+	is_num(row("least")->self.lost, INT64_MAX, "what is lost is the largest number where none is large enough");
+	is_num(row("negative")->self.lost, INT64_MAX, "also where the sum has no opposite");
+	end();
+	begin();
+	for (int rank = 0; rank < 3; rank++) {
+		add("equal", rank, 1000000000000000);
+		add("near", rank, 1000000000000000 + rank);
+		add("half", rank, rank < 2 ? 1000000000000000 : 0);
+	}
+	is_num(csink_rank_stats_build(&stats, p, 0, CSINK_BY_FUNCTION), 0, "days of time have statistics");
+	ok(row("equal")->self.stddev == 0, "equal times have no deviation");
+	ok(is_near(row("near")->self.stddev, sqrt(2.0 / 3)), "and a nanosecond is one");
+	ok(is_near(row("half")->self.stddev, 1e15 * sqrt(2) / 3), "as is a rank that has none");
+	end();
+}
+
+/* Other programs may have such a label with a text. */
+static void test_text(void)
+{
+	const int64_t value = 4;
+	struct csink_profile_label label;
+	uint32_t at;
+
+	begin();
+	label = (struct csink_profile_label){.key = csink_profile_str(p, CSINK_LABEL_RANK),
+					     .str = csink_profile_str(p, "gold")};
+	at = location("named");
+	csink_profile_sample_add(p, csink_profile_stack_add(p, &at, 1), csink_profile_labels_add(p, &label, 1), &value);
+	is_num(csink_rank_stats_build(&stats, p, 0, CSINK_BY_FUNCTION), -ENOENT, "a text is no rank");
+	ok(!csink_profile_has_ranks(p), "and a profile with such has none");
+	add("ranked", 7, 1);
+	is_num(csink_rank_stats_build(&stats, p, 0, CSINK_BY_FUNCTION), 0, "beside a rank");
+	ok(stats.nr_ranks == 1 && stats.ranks[0] == 7, "that one is the only one");
+	is_num(stats.no_rank, 4, "and the text's time is of no rank");
 	end();
 }
 
@@ -151,5 +198,6 @@ int main(void)
 	test_rows();
 	test_filtered();
 	test_none();
+	test_text();
 	return done();
 }
