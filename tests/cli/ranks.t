@@ -97,6 +97,11 @@ done
 report in.0.pb.gz in.1.pb.gz >out 2>err
 is $? 2 'several profiles without --ranks: status 2'
 like "$(cat err)" 'one profile or run directory, not 2, unless --ranks' 'several profiles without --ranks: the reason'
+unlike "$(report --ranks in.*.pb.gz 2>&1)" 'different events' 'profiles with the same events: no note of their events'
+OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=5 "$COUNTERSINK" -q -e page-faults -o faults.pb.gz -- "$TARGETS/burn" 10 >burned
+report --ranks in.0.pb.gz faults.pb.gz >out 2>err
+is "$?" 0 'profiles with different events can be compared'
+like "$(cat err)" '^countersink: the profiles have different events: one that a profile lacks, as (in\.0|faults)\.pb\.gz does, counts as 0 in its ranks$' 'and that is reported'
 report --ranks --tree kept.pb.gz >out 2>err
 is $? 2 '--ranks with --tree: status 2'
 report --ranks in.0.pb.gz missing.pb.gz >out 2>err

@@ -291,7 +291,7 @@ static int read_inputs(const struct csink_options *o, char **paths, int nr, stru
 		return read_input(o, *paths, reading, profile);
 	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))
 		csink_progress_start();
-	err = csink_read_ranks(paths, nr, profile);
+	err = csink_read_ranks(paths, nr, csink_options_bool(o, CSINK_REPORT_OPT_QUIET), profile);
 	csink_progress_end();
 	return err;
 }
