@@ -159,6 +159,12 @@ is "$(grep -c 'cannot be written to missing/x\.[01]\.pb\.gz' err)" 2 'an error o
 rm -f "${TMPDIR:-/tmp}"/x.[01].pb.gz
 "$TMP/mpirun" 2 "$COUNTERSINK" -o same.pb.gz -- "$TARGETS/burn" >out 2>err
 is "$(grep -c '^countersink: each rank writes same\.pb\.gz, in place of the others: name it with %r' err)" 1 'one name for all ranks: a warning, once'
+"$TMP/mpirun" 2 "$COUNTERSINK" --ranks=0 -o same.pb.gz -- "$TARGETS/burn" >out 2>err
+unlike "$(cat err)" '^countersink: ' 'one name where one rank alone is profiled: no warning'
+"$TMP/mpirun" 2 "$COUNTERSINK" --ranks=0-1 -o same.pb.gz -- "$TARGETS/burn" >out 2>err
+is "$(grep -c '^countersink: each rank writes' err)" 1 'one name for some of the ranks: a warning, once'
+COUNTERSINK_REPORT=0 "$TMP/mpirun" 3 "$COUNTERSINK" -- "$TARGETS/burn" >out 2>err
+is "$(cat err)" 'countersink: the profile is in countersink.0.pb.gz' 'COUNTERSINK_REPORT=0: no report, and the note of one rank'
 "$TMP/mpirun" 2 "$COUNTERSINK" -q -o same.pb.gz -- "$TARGETS/burn" >out 2>err
 is "$(cat err)" '' '-q: nothing'
 cd "$TMP" || exit 1

@@ -117,12 +117,12 @@ static void report_output(struct run *run)
 	run->texts[CSINK_OPT_OUTPUT] = run->output_text;
 }
 
-/* All ranks of a parallel job would write one file. */
+/* All ranks of a parallel job that are profiled would write one file. */
 static void check_output(const struct run *run)
 {
 	const char *output = csink_options_text(run->options, CSINK_OPT_OUTPUT);
 
-	if (run->ranks.is_rank && !run->quiet && !strstr(output, "%r") && !strstr(output, "%p") &&
+	if (run->ranks.has_others && !run->quiet && !strstr(output, "%r") && !strstr(output, "%p") &&
 	    !strstr(output, "%h"))
 		csink_say("each rank writes %s, in place of the others: name it with %%r, as in prof.%%r.pb.gz",
 			  output);

@@ -20,9 +20,9 @@ static int64_t take_number(const char **text)
 	return number <= INT32_MAX ? number : -1;
 }
 
-int csink_ranks_have(const char *list, int32_t rank, int32_t *lowest)
+int csink_ranks_have(const char *list, int32_t rank, int32_t *lowest, int32_t *highest)
 {
-	int64_t first, last, least = INT32_MAX;
+	int64_t first, last, least = INT32_MAX, most = 0;
 	bool has = false;
 
 	do {
@@ -35,26 +35,28 @@ int csink_ranks_have(const char *list, int32_t rank, int32_t *lowest)
 			return -EINVAL;
 		has |= first <= rank && rank <= last;
 		least = CSINK_MIN(least, first);
+		most = CSINK_MAX(most, last);
 	} while (*list++);
 	*lowest = (int32_t)least;
+	*highest = (int32_t)most;
 	return has;
 }
 
-/* The variable of the environment alone: who sets it wants a report from each rank, or from none. */
-static bool has_own_wish(const struct csink_options *o)
+/* The variable of the environment alone asks for a report from each rank. */
+static bool wants_all_reports(const struct csink_options *o)
 {
-	return o->values[CSINK_OPT_REPORT].source == CSINK_FROM_ENVIRONMENT;
+	return o->values[CSINK_OPT_REPORT].source == CSINK_FROM_ENVIRONMENT && csink_options_bool(o, CSINK_OPT_REPORT);
 }
 
 static int choose(const struct csink_options *o, const struct csink_rank *rank, struct csink_run_ranks *ranks)
 {
 	const char *list = csink_options_text(o, CSINK_OPT_RANKS);
-	int32_t lowest = 0;
+	int32_t lowest = 0, highest = 0;
 	char where[64];
 	int has;
 
 	csink_options_where(o, CSINK_OPT_RANKS, where, sizeof(where));
-	has = csink_ranks_have(list, rank->rank, &lowest);
+	has = csink_ranks_have(list, rank->rank, &lowest, &highest);
 	if (has < 0)
 		return csink_fail(-EINVAL,
 				  "%s: '%s' is no list of ranks: numbers, and ranges from low to high, as in "
@@ -69,7 +71,8 @@ static int choose(const struct csink_options *o, const struct csink_rank *rank, 
 		return csink_fail(-EINVAL, "%s: the job has %d rank%s: there is no rank %d", where, rank->size,
 				  rank->size == 1 ? "" : "s", lowest);
 	ranks->is_profiled = has > 0;
-	ranks->prints = rank->rank == lowest || has_own_wish(o);
+	ranks->has_others = lowest < CSINK_MIN(highest, rank->size - 1);
+	ranks->prints = rank->rank == lowest || wants_all_reports(o);
 	return 0;
 }
 
@@ -82,6 +85,7 @@ int csink_run_ranks_find(const struct csink_options *o, struct csink_run_ranks *
 	if (!ranks->is_rank && (rank.size != 1 || rank.rank))
 		rank = (struct csink_rank){0};
 	ranks->is_profiled = true;
-	ranks->prints = !ranks->is_rank || !rank.rank || has_own_wish(o);
+	ranks->has_others = ranks->is_rank;
+	ranks->prints = !ranks->is_rank || !rank.rank || wants_all_reports(o);
 	return *csink_options_text(o, CSINK_OPT_RANKS) ? choose(o, &rank, ranks) : 0;
 }
