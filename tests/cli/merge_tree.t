@@ -191,4 +191,20 @@ rm -f few/sum.pb.gz few/sum.pb.gz.old
 ok 'without hard links' strace -o /dev/null -e trace=link,linkat -e inject=link,linkat:error=EPERM "$COUNTERSINK" merge -q --tree=3 -o unlinked.pb.gz few
 ok 'the same bytes' same unlinked.pb.gz want.pb.gz
 is "$(work few | tr ' ' '\n' | sort -u)" 'done' 'and nothing is left'
+
+# ---- where files cannot be written, or disappear
+rm -rf few/.countersink-merge-* unlinked.pb.gz
+merge --tree=3 -o unmarked.pb.gz few
+directory=$(echo few/.countersink-merge-*)
+rm unmarked.pb.gz "$directory/done"
+strace -o /dev/null -e trace=rename -e inject=rename:error=ENOSPC "$COUNTERSINK" merge -q --tree=3 -o unmarked.pb.gz few 2>err
+is $? 1 'the mark cannot be written: status 1'
+like "$(cat err)" '/done: No space left on device; the output is written' 'the mark cannot be written: the reason'
+ok 'the output is there' same unmarked.pb.gz want.pb.gz
+ok 'the same command makes the mark' merge --tree=3 -o unmarked.pb.gz few
+ok 'and leaves the output as it is' test -e "$directory/done" -a ! -e unmarked.pb.gz.old
+rm unmarked.pb.gz "$directory/done"
+strace -o trace -P "$directory/0-1.pb.gz" -e trace=openat -e inject=openat:error=ENOENT:when=1 "$COUNTERSINK" merge -q --tree=3 -o unmarked.pb.gz few
+is "$? $(grep -c INJECTED trace)" '0 1' 'a result that another process removes is made again'
+ok 'with the same bytes' same unmarked.pb.gz want.pb.gz
 done_testing

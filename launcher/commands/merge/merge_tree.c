@@ -53,7 +53,7 @@ struct worker {
 	uint32_t begin;            /* the unit to look at first, so that few want the same one */
 };
 
-/* ---- who we are ---- */
+/* ---- the name of this process ---- */
 
 static void read_word(const char *path, char *word, size_t size)
 {
@@ -195,18 +195,22 @@ static int mark_done(const struct worker *w)
 {
 	char path[PATH_MAX + 64], temporary[PATH_MAX + 96], stamp[96];
 	FILE *file;
-	bool is_written;
+	int err = 0;
 
 	if (!stamp_of(w->how->output, stamp, sizeof(stamp)))
 		return 0; /* a pipe that is gone */
 	done_path(w, path);
 	snprintf(temporary, sizeof(temporary), "%s.%d", path, getpid());
 	file = fopen(temporary, "we");
-	if (!file)
-		return -errno;
-	is_written = fputs(stamp, file) >= 0;
-	is_written = !fclose(file) && is_written;
-	return is_written && !rename(temporary, path) ? 0 : -EIO;
+	if (!file || fputs(stamp, file) < 0)
+		err = -errno;
+	if (file && fclose(file) && !err)
+		err = -errno;
+	if (!err && rename(temporary, path))
+		err = -errno;
+	return err ? csink_fail(err, "%s: %s; the output is written; the same command makes the mark", path,
+				strerror(-err))
+		   : 0;
 }
 
 /* A link to another place is not followed. */
@@ -331,8 +335,10 @@ static int add(struct worker *w, struct csink_merge *m, uint32_t level, uint32_t
 	else
 		snprintf(path, sizeof(path), "%s/%s", w->plan.directory, w->plan.inputs[index].name);
 	err = csink_profile_open(path, &p, why, sizeof(why));
-	if (err && is_done(w))
-		return -ECANCELED; /* others have made the output meanwhile, and removed what it is from */
+	/* Other processes have made the output meanwhile, and removed the results. If that output is gone, too, and
+	 * made again, the results are made again. */
+	if (err && (is_done(w) || (level && err == -ENOENT)))
+		return -ECANCELED;
 	if (err)
 		return csink_fail(err, "%s; nothing is merged", why);
 	err = csink_merge_add(m, p);

@@ -1,6 +1,7 @@
 /*
  * Merging the profiles of a directory by several processes at once, on one machine or on several that share it. There
- * is no coordinator: whoever starts, and how often, the same units of work follow from the names of the profiles.
+ * is no coordinator: in each process, whatever starts it and however often, the same units of work follow from the
+ * names of the profiles.
  *
  * The profiles, in the order of their names, are the leaves of a tree of fixed shape; a unit is one inner node, and its
  * result a file in a directory beside them (.countersink-merge-*). A process takes a unit that is ready by making a
