@@ -86,7 +86,7 @@ is "$? $(cat err)" "0 " "one plain table: status 0"
 like "$(sed -n 1p table)" "^countersink top: .*burn 1000000$" "the table names the command"
 like "$(sed -n 2p table)" '^last [0-9.]+ s: [0-9.]+ % of one CPU; all [0-9.]+ s: [0-9.]+ %$' "the table has the CPU time"
 like "$(sed -n 3p table)" '^1 process, 1 thread, [0-9,]+ samples by task-clock$' "the table has processes, threads and samples"
-like "$(sed -n 4p table)" '^  self% total%  self ms   self% total% +self  module +function$' "the table has titles"
+like "$(sed -n 4p table)" '^  self% total%  self ms    all% total% +all  module +function$' "the table has titles"
 is "$(sed -n '5,$p' table | wc -l)" 3 "--limit is observed"
 for by in 'name:r["name"]' 'self:-r["last"]["self"]' 'total:-r["last"]["total"]' 'all-self:-r["all"]["self"]' 'all-total:-r["all"]["total"]'; do
 	countersink top --once -j -d 0.2 -s "${by%%:*}" "$dir" >sorted.json 2>err

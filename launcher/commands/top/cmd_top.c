@@ -9,6 +9,7 @@
 #include "launcher/base/message.h"
 #include "launcher/collect/moment.h"
 #include "launcher/commands/registry.h"
+#include "launcher/commands/top/top_live.h"
 #include "launcher/commands/top/top_options.h"
 #include "launcher/commands/top/top_picture.h"
 #include "launcher/commands/top/top_print.h"
@@ -85,9 +86,23 @@ static int once(const struct csink_options *o, const struct csink_top_source *so
 		   : csink_end_output("top", CSINK_EXIT_OK);
 }
 
+static int live(const struct csink_options *o, const struct csink_top_source *source)
+{
+	struct csink_top_screen screen = {
+		.source = source,
+		.view = index_of(csink_options_text(o, CSINK_TOP_OPT_BY), csink_top_view_words),
+		.sort = index_of(csink_options_text(o, CSINK_TOP_OPT_SORT), csink_top_sort_words),
+		.interval_ns = csink_options_seconds(o, CSINK_TOP_OPT_INTERVAL),
+		.selected = -1,
+	};
+
+	return csink_top_live(&screen);
+}
+
 static int main_top(const struct csink_options *o, int nr, char **operands)
 {
 	uint64_t pid = csink_options_number(o, CSINK_TOP_OPT_PID);
+	bool is_once = csink_options_bool(o, CSINK_TOP_OPT_ONCE);
 	static struct csink_top_source source;
 	char why[CSINK_WHY_BYTES];
 
@@ -97,12 +112,12 @@ static int main_top(const struct csink_options *o, int nr, char **operands)
 	if (pid > INT32_MAX)
 		return csink_fail(CSINK_EXIT_FAILED, "there is no process %s",
 				  csink_options_text(o, CSINK_TOP_OPT_PID));
-	if (!csink_options_bool(o, CSINK_TOP_OPT_ONCE))
-		return csink_fail(CSINK_EXIT_USAGE, "option --once is missing: there is no other view yet (see countersink help top)");
+	if (!is_once && csink_options_bool(o, CSINK_TOP_OPT_JSON))
+		return csink_fail(CSINK_EXIT_USAGE, "option --json needs --once");
 	if (csink_top_source_open(&source, nr ? *operands : NULL, (int32_t)pid, why, sizeof(why)))
 		return csink_fail(CSINK_EXIT_FAILED, "%s", why);
 	csink_symbols_keep_begin();
-	return once(o, &source);
+	return is_once ? once(o, &source) : live(o, &source);
 }
 
 const struct csink_command csink_command_top = {

@@ -16,29 +16,29 @@
 #define MAX_LINE 4096
 #define PLAIN_COLUMNS 160 /* where no terminal says how much fits */
 
-enum { NARROW = 72, WIDE = 100, LEAST_NAME = 8 };
+enum { TINY = 32, NARROW = 72, WIDE = 100, LEAST_NAME = 8 };
 
 /* ---- columns ---- */
 
 struct layout {
-	bool has_total, has_value, has_all_total, has_all_value;
+	bool has_total, has_value, has_all, has_all_total, has_all_value;
 	uint32_t module, name; /* their widths; module 0: there is none */
 };
 
 /* What a terminal of so many columns has room for. */
-static struct layout layout_of(const struct csink_top_picture *picture, enum csink_top_view view, uint32_t columns)
+static struct layout layout_of(enum csink_top_view view, uint32_t columns)
 {
 	bool is_function = view == CSINK_TOP_FUNCTIONS;
-	struct layout l = {.has_total = is_function,
+	struct layout l = {.has_total = is_function && columns >= TINY,
 			   .has_value = columns >= NARROW,
+			   .has_all = columns >= TINY,
 			   .has_all_total = is_function && columns >= NARROW,
 			   .has_all_value = columns >= WIDE};
-	uint32_t used = 7 + (l.has_total ? 7 : 0) + (l.has_value ? 9 : 0) + 8 + (l.has_all_total ? 7 : 0) +
-			(l.has_all_value ? 11 : 0) + 2;
+	uint32_t used = 7 + (l.has_total ? 7 : 0) + (l.has_value ? 9 : 0) + (l.has_all ? 8 : 0) +
+			(l.has_all_total ? 7 : 0) + (l.has_all_value ? 11 : 0) + 2;
 
-	(void)picture;
 	if (view != CSINK_TOP_PHASES && columns >= NARROW)
-		l.module = columns >= WIDE ? 20 : 10;
+		l.module = columns >= WIDE ? 20 : is_function ? 10 : 16;
 	used += l.module ? l.module + 2 : 0;
 	l.name = columns > used + LEAST_NAME ? columns - used : LEAST_NAME;
 	return l;
@@ -67,18 +67,19 @@ void csink_top_print_titles(FILE *out, const struct csink_top_picture *picture, 
 			    uint32_t columns)
 {
 	static const char *const names[] = {"function", "thread", "phase"};
-	struct layout l = layout_of(picture, view, columns ? columns : PLAIN_COLUMNS);
+	struct layout l = layout_of(view, columns ? columns : PLAIN_COLUMNS);
 
 	csink_text_print(out, "%7s", "self%");
 	if (l.has_total)
 		csink_text_print(out, "%7s", "total%");
 	if (l.has_value)
 		csink_text_print(out, "%9s", picture->is_time ? "self ms" : "self");
-	csink_text_print(out, "%8s", l.has_value ? "self%" : "all%");
+	if (l.has_all)
+		csink_text_print(out, "%8s", "all%");
 	if (l.has_all_total)
 		csink_text_print(out, "%7s", "total%");
 	if (l.has_all_value)
-		csink_text_print(out, "%11s", "self");
+		csink_text_print(out, "%11s", "all");
 	if (l.module)
 		csink_text_print(out, "  %-*s", (int)l.module, view == CSINK_TOP_THREADS ? "process" : "module");
 	csink_text_print(out, "  %s", names[view]);
@@ -88,7 +89,7 @@ void csink_top_print_row(FILE *out, const struct csink_top_picture *picture, enu
 			 uint32_t columns)
 {
 	const struct csink_diff_row *at = &picture->tables[view].rows[row];
-	struct layout l = layout_of(picture, view, columns ? columns : PLAIN_COLUMNS);
+	struct layout l = layout_of(view, columns ? columns : PLAIN_COLUMNS);
 	char text[MAX_LINE];
 	uint32_t used;
 
@@ -97,7 +98,8 @@ void csink_top_print_row(FILE *out, const struct csink_top_picture *picture, enu
 		print_percent(out, picture, CSINK_TOP_LAST, at->total[CSINK_TOP_LAST], 7);
 	if (l.has_value)
 		print_value(out, picture, CSINK_TOP_LAST, at->self[CSINK_TOP_LAST], 9);
-	print_percent(out, picture, CSINK_TOP_ALL, at->self[CSINK_TOP_ALL], 8);
+	if (l.has_all)
+		print_percent(out, picture, CSINK_TOP_ALL, at->self[CSINK_TOP_ALL], 8);
 	if (l.has_all_total)
 		print_percent(out, picture, CSINK_TOP_ALL, at->total[CSINK_TOP_ALL], 7);
 	if (l.has_all_value)
