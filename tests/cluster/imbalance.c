@@ -1,6 +1,6 @@
 /*
- * imbalance MILLIONS [RANK]: work in proportion to the rank and one, and a sum over all ranks, which rank 0 prints to the
- * last bit. With RANK, that rank is killed after its work, and the others wait for it.
+ * imbalance MILLIONS [RANK]: work in proportion to the rank and one, and a sum over all ranks, which rank 0 prints to
+ * the last bit. With RANK, that rank is killed after its work, and the others wait for it.
  */
 #include <mpi.h>
 #include <signal.h>
