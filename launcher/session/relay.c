@@ -48,6 +48,7 @@ int csink_relay_init(struct csink_relay *relay, const struct csink_inherited *in
 	sigset_t taken;
 
 	relay->ending = 0;
+	relay->on_term = NULL;
 	relay->holds_first = false;
 	sigemptyset(&relay->relayed);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(relayed_signals); i++) {
@@ -205,6 +206,16 @@ static void hand_on(struct wait_state *state, const struct signalfd_siginfo *inf
 	}
 }
 
+/* Once, and after the command has got it. */
+static void call_on_term(struct csink_relay *relay)
+{
+	void (*on_term)(void *arg) = relay->on_term;
+
+	relay->on_term = NULL;
+	if (on_term && relay->ending == SIGTERM)
+		on_term(relay->on_term_arg);
+}
+
 static void take_signals(struct wait_state *state)
 {
 	struct signalfd_siginfo info;
@@ -214,6 +225,8 @@ static void take_signals(struct wait_state *state)
 			reap(state);
 		else
 			hand_on(state, &info);
+		if (info.ssi_signo == SIGTERM)
+			call_on_term(state->relay);
 	}
 	/* Only after all signals are read: the SIGCHLD of a stop arrives before the SIGTSTP that may have caused it. */
 	if (state->ended || !state->stopped_by || !(state->stop_asked || has_terminal()))

@@ -16,7 +16,9 @@
 
 struct csink_relay {
 	int signal_fd;
-	sigset_t relayed; /* signals that are handed on; blocked from init on, until the launcher ends */
+	sigset_t relayed;           /* signals that are handed on; blocked from init on, until the launcher ends */
+	void (*on_term)(void *arg); /* called once, when SIGTERM was passed on; NULL: nothing is */
+	void *on_term_arg;
 	int ending;       /* the last INT, TERM, HUP or QUIT from outside, whatever the command made of it; 0: none */
 	bool holds_first; /* the first of these is not handed on: the command cleans up. Set by the caller */
 };

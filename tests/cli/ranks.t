@@ -169,6 +169,45 @@ is "$(cat err)" 'countersink: the profile is in countersink.0.pb.gz' 'COUNTERSIN
 is "$(cat err)" '' '-q: nothing'
 cd "$TMP" || exit 1
 
+# ---- ended by the launcher of its job: SIGTERM, and soon SIGKILL
+mkdir ended && cd ended || exit 1
+# started FILE: a rank runs, and has printed to it
+started() {
+	until [ -s "$1" ]; do kill -0 "$pid" || return; done
+}
+work='echo; exec "$0" 100000'
+PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" -q -o 'term.%r.pb.gz' -- sh -c "$work" "$TARGETS/burn" >out &
+pid=$!
+started out
+kill -TERM "$pid"
+wait "$pid"
+is $? 143 'SIGTERM ends a rank'
+is "$(ls -A | paste -sd' ')" 'out term.1.pb.gz' 'SIGTERM: its profile is written, and no recordings are left beside it'
+rm -f out
+# killed NAME [VARIABLE...]: at the first file that it would put in its place, after SIGTERM
+killed() {
+	local name=$1 launcher
+	shift
+	env "$@" strace -o /dev/null -e trace=link,linkat,renameat,renameat2 -e inject=link,linkat,renameat,renameat2:signal=KILL:when=1 \
+		"$COUNTERSINK" -q -o "$name" -- sh -c "$work" "$TARGETS/burn" >out 2>/dev/null &
+	pid=$!
+	started out
+	launcher=$(ps -o pid= --ppid "$pid" | head -n 1)
+	kill -TERM "$launcher"
+	wait "$pid" 2>/dev/null
+	rm -f out
+}
+XDG_CACHE_HOME=$TMP/no-names killed killed.0.pb.gz PMI_RANK=0 PMI_SIZE=2
+is "$(ls -d killed* | sed 's/-......$//')" 'killed.0.pb.gz.recordings' 'killed before its profile is written: its recordings are beside it'
+ok 'a profile is made of them' "$COUNTERSINK" report -q -o made.pb.gz killed.0.pb.gz.recordings-*
+is "$(facts made.pb.gz)" 'rank: 0 ranks: 2 ranked_by: PMI_RANK' 'it has the rank'
+like "$(report made.pb.gz)" ' burn_60$' 'and the functions'
+killed killed.1.pb.gz PMI_RANK=1 PMI_SIZE=2
+is "$(report --ranks --json term.1.pb.gz killed.1.pb.gz.recordings-* made.pb.gz | grep '"ranks"')" '  "ranks": 2,' 'report --ranks reads profiles and recordings'
+killed none.pb.gz A=b
+is "$(find . -name '*none*recordings*')" '' 'of a process that is no rank, nothing is kept beside the output'
+cd "$TMP" || exit 1
+
 # ---- some ranks alone
 mkdir some && cd some || exit 1
 "$TMP/mpirun" 5 "$COUNTERSINK" --ranks=4,1-2 -- "$TARGETS/burn" >out 2>err

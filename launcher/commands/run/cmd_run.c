@@ -1,6 +1,7 @@
 /* `countersink [run] COMMAND`: run a command with the library injected, collect what was recorded, report. */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 #include "launcher/session/alone.h"
 #include "launcher/session/choose_events.h"
 #include "launcher/session/counted_command.h"
+#include "launcher/session/kept_recordings.h"
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
@@ -39,6 +41,7 @@ struct run {
 	const struct csink_options *options;
 	char **argv; /* the command */
 	struct csink_run_ranks ranks;
+	struct csink_kept_recordings kept; /* of a rank that is being ended */
 	bool quiet, report;
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: the values for the library */
 	char frequency_text[24], output_text[2 * PATH_MAX];
@@ -414,7 +417,8 @@ static void note_running(struct run *run)
 
 /* ---- the profile ---- */
 
-static void make_profile(struct run *run, const struct csink_inherited *inherited)
+/* Returns whether it is in a file. */
+static bool make_profile(struct run *run, const struct csink_inherited *inherited)
 {
 	struct csink_profile *profile;
 	const char *directory = run->inject ? run->injection.directory.path : NULL;
@@ -426,7 +430,7 @@ static void make_profile(struct run *run, const struct csink_inherited *inherite
 
 	if (err) {
 		csink_say("no profile: %s", strerror(-err));
-		return;
+		return false;
 	}
 	run->save.folds_native = csink_options_bool(run->options, CSINK_OPT_FOLD_NATIVE);
 	csink_save_profile(&run->save, profile,
@@ -435,6 +439,32 @@ static void make_profile(struct run *run, const struct csink_inherited *inherite
 									     : CSINK_SAVE_REPORT);
 	csink_profile_free(profile);
 	csink_send_profile(run->options, run->save.path, inherited, run->quiet);
+	return *run->save.path;
+}
+
+/* A rank that is ended by its job's launcher, which kills some milliseconds later: names take longer than a copy. */
+static void keep_recordings(void *arg)
+{
+	struct run *run = arg;
+
+	struct csink_kept_recordings former = run->kept;
+
+	if (run->inject)
+		csink_recordings_keep(&run->kept, run->injection.directory.path, run->save.path);
+	if (*run->kept.path)
+		csink_recordings_drop(&former);
+	else
+		run->kept = former;
+}
+
+static void make_profile_of_ended(struct run *run, const struct csink_inherited *inherited)
+{
+	keep_recordings(run); /* the command has gone on since */
+	if (make_profile(run, inherited))
+		csink_recordings_drop(&run->kept);
+	else if (*run->kept.path)
+		csink_say("the recordings are in %s: `countersink report -o FILE DIRECTORY` makes a profile of them",
+			  run->kept.path);
 }
 
 /* ---- the run ---- */
@@ -484,6 +514,10 @@ static int run_and_report(struct run *run)
 	err = csink_relay_init(&relay, &inherited);
 	if (err)
 		return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot take signals: %s", strerror(-err));
+	if (run->ranks.is_rank) {
+		relay.on_term = keep_recordings;
+		relay.on_term_arg = run;
+	}
 	reservation = reservation_of(run, &inherited);
 	err = csink_reservation_begin(&run->reservation, &reservation);
 	if (err == -EBUSY)
@@ -508,7 +542,10 @@ static int run_and_report(struct run *run)
 		csink_relay_release(&relay, remove_directory, &run->injection.directory);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
 		note_running(run);
-		make_profile(run, &inherited);
+		if (run->ranks.is_rank && relay.ending == SIGTERM)
+			make_profile_of_ended(run, &inherited);
+		else
+			make_profile(run, &inherited);
 	}
 	csink_run_directory_remove(&run->injection.directory);
 	csink_outside_free(&run->outside);
