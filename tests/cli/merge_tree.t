@@ -107,6 +107,8 @@ for call in link rename renameat unlink unlinkat mkdir write linkat openat; do
 		tree 2 --tree=3 -o killed.pb.gz few || wrong="$wrong $call-$nth:failed"
 		cmp -s killed.pb.gz want.pb.gz || wrong="$wrong $call-$nth:differs"
 		[ ! -e killed.pb.gz.old ] || wrong="$wrong $call-$nth:twice"
+		[ "$(echo killed.pb.gz*)" = killed.pb.gz ] || wrong="$wrong $call-$nth:temporary"
+		rm -f killed.pb.gz?*
 		[ "$(work few)" = 'done' ] || wrong="$wrong $call-$nth:left:$(work few)"
 		[ "$call" != openat ] || nth=$((nth + 6))
 		nth=$((nth + 1))

@@ -298,21 +298,28 @@ static bool is_same_file(const char *a, const char *b)
 	return false;
 }
 
-/* One that was written before its process died is not written again: FILE.old would be the same, and lose another. */
+/* Is the output there, with what is to be in it? Then a process that died has written it, or another one just now. */
+static bool is_written(const struct worker *w, const struct csink_profile *p)
+{
+	char path[PATH_MAX + 96];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/output-%d", w->plan.work, getpid());
+	return !stat(w->how->output, &st) && S_ISREG(st.st_mode) && !csink_pprof_write_as(p, path, 0) &&
+	       is_same_file(path, w->how->output);
+}
+
+/* Of a new file, no temporary one is left where this process is killed. What else is there becomes FILE.old; but the
+ * same is not written again, since FILE.old would be the same, and another one lost. */
 static int write_output(struct worker *w, const struct csink_profile *p)
 {
 	const char *output = w->how->output;
-	char path[PATH_MAX + 96];
-	struct stat st;
-	int err = 0;
+	int err = csink_pprof_write_as(p, output, CSINK_OUTFILE_ONCE);
 
-	if (!stat(output, &st) && S_ISREG(st.st_mode)) {
-		snprintf(path, sizeof(path), "%s/output-%d", w->plan.work, getpid());
-		err = csink_pprof_write_as(p, path, 0);
-		if (!err && is_same_file(path, output))
-			return mark_done(w);
-	}
-	err = csink_pprof_write(p, output);
+	if (err && is_written(w, p))
+		return mark_done(w);
+	if (err)
+		err = csink_pprof_write(p, output);
 	if (err) {
 		csink_say_unwritten(w->shown, -err, NULL);
 		return err;
