@@ -1,7 +1,6 @@
 /* See merge_tree.h. Runs in the launcher's one thread. */
 #include "launcher/commands/merge/merge_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,6 +18,7 @@
 #include "launcher/base/outfile.h"
 #include "launcher/base/rank.h"
 #include "launcher/commands/merge/say_merged.h"
+#include "launcher/commands/merge/tree_clean.h"
 #include "launcher/commands/merge/tree_plan.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/merge.h"
@@ -30,8 +30,6 @@
  * another PID namespace, and has died, or it is stopped. A process moves its claim's time at each profile that it
  * reads. */
 #define STALE_NS (30 * CSINK_NS_PER_S)
-#define OLD_S 3600              /* the age at which no process still looks for the mark of a merge */
-#define ABANDONED_S (24 * 3600) /* and of a merge without mark: since its last change, which work on it makes often */
 #define FIRST_PAUSE_NS (20 * 1000000)
 #define LAST_PAUSE_NS (500 * 1000000)
 #define MAX_ID 256
@@ -213,79 +211,6 @@ static int mark_done(const struct worker *w)
 		   : 0;
 }
 
-/* A link to another place is not followed. */
-static DIR *open_work(const char *work)
-{
-	int fd = open(work, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (fd >= 0 && !dir)
-		close(fd);
-	return dir;
-}
-
-static bool has_prefix(const char *name, const char *prefix)
-{
-	return !strncmp(name, prefix, strlen(prefix));
-}
-
-/* Is a file of that name one of a merge: a result, a claim, the mark, or what a process that was killed has left? */
-static bool is_own_name(const char *name)
-{
-	uint32_t level, place;
-	char dot;
-
-	return has_prefix(name, CSINK_TREE_DONE) || has_prefix(name, "process-") || has_prefix(name, "output-") ||
-	       (sscanf(name, "%u-%u%c", &level, &place, &dot) == 3 && dot == '.');
-}
-
-/* Remove the results that went into the output; the mark stays. */
-static void clean(const char *work, bool has_mark)
-{
-	CSINK_AUTO_CLOSEDIR DIR *dir = open_work(work);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		if (is_own_name(entry->d_name) && !(has_mark && !strcmp(entry->d_name, CSINK_TREE_DONE)))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir && !has_mark)
-		rmdir(work);
-}
-
-/* Does no process work on a merge, or look for its mark, any more? */
-static bool is_left(const char *work)
-{
-	CSINK_AUTO_CLOSEDIR DIR *dir = open_work(work);
-	struct dirent *entry;
-	bool has_mark = false;
-	struct stat st;
-	time_t latest;
-
-	if (!dir || fstat(dirfd(dir), &st))
-		return false;
-	latest = st.st_mtime;
-	while ((entry = readdir(dir))) {
-		has_mark |= !strcmp(entry->d_name, CSINK_TREE_DONE);
-		if (is_own_name(entry->d_name) && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
-			latest = CSINK_MAX(latest, st.st_mtime);
-	}
-	return time(NULL) - latest > (has_mark ? OLD_S : ABANDONED_S);
-}
-
-/* What is left of merges of other profiles, or to another output. */
-static void remove_older(const struct worker *w)
-{
-	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(w->plan.directory);
-	char path[PATH_MAX + NAME_MAX + 2];
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "%s/%s", w->plan.directory, entry->d_name);
-		if (has_prefix(entry->d_name, CSINK_TREE_PREFIX) && strcmp(path, w->plan.work) && is_left(path))
-			clean(path, false);
-	}
-}
-
 static bool is_same_file(const char *a, const char *b)
 {
 	CSINK_AUTO_FCLOSE FILE *one = fopen(a, "re");
@@ -446,8 +371,8 @@ static int work(struct worker *w)
 		unlink(w->claim);
 	if (did < 0)
 		return did;
-	clean(w->plan.work, true);
-	remove_older(w);
+	csink_tree_clean(w->plan.work, true);
+	csink_tree_remove_older(&w->plan);
 	return 0;
 }
 
