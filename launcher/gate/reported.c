@@ -54,6 +54,13 @@ static bool is_member(const char *name)
 	return false;
 }
 
+const char *csink_gate_reported_refuse(const char *name)
+{
+	if (!is_name(name))
+		return "its name is not of 1 to 39 letters, digits, _, - or .";
+	return is_member(name) ? "something else of each run has this name in JSON" : NULL;
+}
+
 /* Returns NULL, or why the line cannot be used. */
 static const char *take_line(struct csink_gate_series *series, struct csink_gate_run *run, char *line)
 {
@@ -65,10 +72,8 @@ static const char *take_line(struct csink_gate_series *series, struct csink_gate
 	double number = value ? strtod(value, &end) : NAN;
 	int index;
 
-	if (!name || !is_name(name))
-		return "its name is not of 1 to 39 letters, digits, _, - or .";
-	if (is_member(name))
-		return "something else of each run has this name in JSON";
+	if (csink_gate_reported_refuse(name ?: ""))
+		return csink_gate_reported_refuse(name ?: "");
 	if (!value || end == value || *end || !isfinite(number) || number < 0)
 		return "its value is no number from 0 up";
 	if (unit && strlen(unit) >= sizeof(metric->unit))
@@ -85,7 +90,7 @@ static const char *take_line(struct csink_gate_series *series, struct csink_gate
 		metric->is_reported = true;
 		metric->more_is_better = better && !strcmp(better, "more");
 	} else if (!metric->is_reported) {
-		return "a figure that is measured has this name";
+		return CSINK_GATE_REPORTED_TAKEN;
 	}
 	run->metrics[index] = number;
 	return NULL;

@@ -18,6 +18,12 @@
 int csink_gate_reported_begin(void);
 void csink_gate_reported_end(int fd);
 
+/** Why no figure can have this name; NULL: it can. */
+const char *csink_gate_reported_refuse(const char *name);
+
+/* Another such reason. */
+#define CSINK_GATE_REPORTED_TAKEN "a figure that is measured has this name"
+
 /** Add what the lines of that file say to a run; a note for what cannot be used. Returns 0 or -ENOMEM. */
 int csink_gate_reported_take(struct csink_gate_series *series, struct csink_gate_run *run, int fd);
 

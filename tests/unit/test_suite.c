@@ -83,6 +83,43 @@ static void test_gbench(void)
 	   "google-benchmark: a report that is no JSON is an error");
 }
 
+static const struct csink_suite_figure *figure_called(const struct csink_suite_figures *figures, const char *name)
+{
+	for (uint32_t i = 0; i < figures->nr; i++) {
+		if (!strcmp(figures->all[i].name, name))
+			return &figures->all[i];
+	}
+	return NULL;
+}
+
+/* Rates of repetitions, of which one has other iterations than the other. */
+static void test_rates(void)
+{
+	struct csink_suite_case c = {.name = (char *)"BM_A"};
+	const char *rows = "{\"benchmarks\":[{\"name\":\"BM_B\",\"frames\":1},"
+			   "{\"name\":\"BM_A\",\"iterations\":1,\"frames\":100,\"per\":0.01,\"gone\":1,\"deep\":2},"
+			   "{\"name\":\"BM_A\",\"iterations\":3,\"frames\":600,\"per\":0.03,\"deep\":2},"
+			   "{\"name\":\"BM_A\",\"run_type\":\"aggregate\",\"iterations\":2,\"frames\":9}]}";
+	const char *printed = "BM_A 1 ns myframes=1s/s frames=100/s per=10ms gone=1/s deep=2\n";
+	struct csink_suite_figures figures = {.nr = 0};
+	const struct csink_suite_figure *frames, *per, *gone, *deep;
+	char why[256];
+
+	ok(csink_suite_gbench.count(&c, printed, rows, why, sizeof(why)) == 4, "google-benchmark: a trial is counted");
+	csink_suite_gbench.figures(&c, rows, &figures);
+	frames = figure_called(&figures, "frames");
+	per = figure_called(&figures, "per");
+	gone = figure_called(&figures, "gone");
+	deep = figure_called(&figures, "deep");
+	ok(frames && !frames->why && frames->more_is_better && fabs(frames->value - 4 / (0.01 + 0.005)) < 1e-9,
+	   "a rate is what all repetitions did, by the time that they took");
+	ok(per && !per->why && !per->more_is_better && fabs(per->value - 0.025) < 1e-12,
+	   "the time of one is the mean over all iterations");
+	ok(gone && gone->why, "a counter that a repetition does not have is no figure");
+	ok(deep && deep->why && deep->is_printed, "neither is one that is not printed as a rate");
+	free(c.own);
+}
+
 /* Of a case whose runs make as many iterations as a time allows. */
 static void test_division(void)
 {
@@ -122,13 +159,20 @@ static void test_gotest(void)
 			  "BenchmarkA/x \t 5 ns\nBenchmarkA/x-1\nPASS\n";
 	const char *memory = "BenchmarkA/x-1-8  1  9 ns/op  999 B/op  99 allocs/op\nBenchmarkA/x  7  1 ns/op  5 B/op\n"
 			     "BenchmarkA/x-1-8  120\t  9 ns/op\t 2.5 MB/s\t      48 B/op\t       0 allocs/op\n";
-	struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES];
+	struct csink_suite_figures figures = {.nr = 0};
+	const struct csink_suite_figure *all = figures.all;
 	char why[64];
 
-	ok(csink_suite_gotest.figures(&c, memory, figures) == 2 && !strcmp(figures[0].unit, "B/op") &&
-		   figures[0].value == 48 && !strcmp(figures[1].unit, "allocs/op") && figures[1].value == 0,
+	csink_suite_gotest.figures(&c, memory, &figures);
+	ok(figures.nr == 3 && !strcmp(all[1].unit, "B/op") && all[1].value == 48 && !all[1].is_printed &&
+		   !strcmp(all[2].unit, "allocs/op") && all[2].value == 0,
 	   "go test: allocated bytes and allocations are those of the case's last line");
-	ok(!csink_suite_gotest.figures(&c, out, figures), "go test: without them there is no figure, and no zero");
+	ok(!strcmp(all[0].name, "throughput") && all[0].value == 2.5 && all[0].more_is_better && all[0].is_printed &&
+		   !all[0].why,
+	   "go test: MB/s is printed, and more is better");
+	figures.nr = 0;
+	csink_suite_gotest.figures(&c, out, &figures);
+	ok(!figures.nr, "go test: without them there is no figure, and no zero");
 	same(chosen(&csink_suite_gotest, "BenchmarkA/b_[0]/(c).", 9),
 	     "bench|--own|-test.run=^$|-test.bench=^BenchmarkA$/^b_\\[0\\]$/"
 	     "^\\(c\\)\\.$|-test.benchtime=9x|-test.benchmem",
@@ -563,6 +607,7 @@ static void test_time(void)
 int main(void)
 {
 	test_gbench();
+	test_rates();
 	test_division();
 	test_gotest();
 	test_pytest();

@@ -24,6 +24,8 @@
 	X(SCREEN, 0, "N", "20", 0, "of a suite: pairs of runs by which cases are screened; 0: confirm all")            \
 	X(CONFIRM, 0, "N", "20", 0,                                                                                    \
 	  "of a suite: fresh pairs of runs by which a case is judged first; open ones get more")                       \
+	X(PRINTED, 0, "", "0", CSINK_OPT_BOOL,                                                                         \
+	  "of a suite: also judge the rates that google-benchmark or go test prints, where less is a regression")      \
 	X(BASELINE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "compare with the runs in FILE, written by --update-baseline")  \
 	X(UPDATE_BASELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                              \
 	  "make the runs and write them to the baseline, without comparing")                                           \

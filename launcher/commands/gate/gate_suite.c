@@ -25,8 +25,9 @@
 #define MAX_PAIRS 1000
 
 static const enum csink_gate_opt only_suites[] = {
-	CSINK_GATE_OPT_VS_DIR, CSINK_GATE_OPT_LIST,    CSINK_GATE_OPT_CASES,    CSINK_GATE_OPT_LIST_CASES,
-	CSINK_GATE_OPT_SCREEN, CSINK_GATE_OPT_CONFIRM, CSINK_GATE_OPT_RUN_TIME, CSINK_GATE_OPT_PROCESS,
+	CSINK_GATE_OPT_VS_DIR,     CSINK_GATE_OPT_LIST,    CSINK_GATE_OPT_CASES,
+	CSINK_GATE_OPT_LIST_CASES, CSINK_GATE_OPT_SCREEN,  CSINK_GATE_OPT_CONFIRM,
+	CSINK_GATE_OPT_RUN_TIME,   CSINK_GATE_OPT_PROCESS, CSINK_GATE_OPT_PRINTED,
 };
 static const enum csink_gate_opt never_suites[] = {
 	CSINK_GATE_OPT_BASELINE, CSINK_GATE_OPT_UPDATE_BASELINE, CSINK_GATE_OPT_DETERMINISTIC,
@@ -108,6 +109,7 @@ static enum csink_suite_process process_of(const char *word)
 
 static int resolve(const struct csink_gate_settings *set, struct csink_suite *suite)
 {
+	suite->printed = csink_gate_option_flag(set, CSINK_GATE_OPT_PRINTED);
 	if (resolve_time(set, &suite->run_seconds) || resolve_pairs(set, CSINK_GATE_OPT_SCREEN, 0, &suite->screen) ||
 	    resolve_pairs(set, CSINK_GATE_OPT_CONFIRM, 2, &suite->confirm))
 		return -EINVAL;

@@ -25,13 +25,25 @@
 
 #define CSINK_SUITE_ASK_SECONDS 60 /* a list takes as long at most */
 
-#define CSINK_SUITE_MAX_FIGURES 4
+#define CSINK_SUITE_MAX_FIGURES 20
+#define CSINK_SUITE_MAX_UNIT 15   /* bytes; a figure with a longer one is not judged */
+#define CSINK_SUITE_OWN_FIGURES 4 /* that --printed has no part in, at most */
 
-/* What a harness reports of a case, beside its time: an iteration's, or the most that there was at once. */
+/* What a harness reports of a case, beside its time: an iteration's, the most that there was at once, or a rate. */
 struct csink_suite_figure {
-	const char *name, *title, *unit; /* as of a metric (gate.h) */
+	char name[64], title[80], unit[16]; /* as of a metric (gate.h) */
 	double value;
+	bool is_printed; /* judged with --printed only */
+	bool more_is_better;
+	const char *why; /* it is not judged, behind "since"; NULL: it is, if its value can be */
 };
+
+struct csink_suite_figures {
+	struct csink_suite_figure all[CSINK_SUITE_MAX_FIGURES];
+	uint32_t nr;
+};
+
+enum csink_suite_better { CSINK_SUITE_BETTER_UNKNOWN, CSINK_SUITE_BETTER_MORE, CSINK_SUITE_BETTER_LESS };
 
 struct csink_suite_harness {
 	const char *name;
@@ -74,10 +86,8 @@ struct csink_suite_harness {
 	 * time is measured. */
 	double (*seconds)(const struct csink_suite_case *c, const char *out, const char *report);
 
-	/** Figures of the case in what a measured run printed (prints_number) or reported. Returns how many. NULL: it
-	 * has none. */
-	uint32_t (*figures)(const struct csink_suite_case *c, const char *text,
-			    struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES]);
+	/** Append figures of the case in what a measured run printed (prints_number) or reported. NULL: it has none. */
+	void (*figures)(const struct csink_suite_case *c, const char *text, struct csink_suite_figures *figures);
 
 	bool by_time;       /* it takes no number, but a time: see is_by_time */
 	bool prints_number; /* what count needs is printed, in measured runs, too */
@@ -128,6 +138,25 @@ int csink_suite_add_lines(struct csink_suite *suite, int side, const char *text,
 /** Ask a side for its cases (csink_suite_ask_list), and add one for each line of the answer. Returns as both. */
 int csink_suite_list_lines(struct csink_suite *suite, int side, const char *const *more,
 			   size_t (*name_of)(const char *line, size_t len));
+
+/* ---- suite_figures.c ---- */
+
+/** Append one of the CSINK_SUITE_OWN_FIGURES. */
+void csink_suite_add_figure(struct csink_suite_figures *figures, const struct csink_suite_figure *figure, double value);
+
+/**
+ * Append a figure that is called as it is printed, or give the one of that title another value.
+ * @unit   of more than 15 bytes: the figure is not judged
+ * @value  NAN: what was printed is no number
+ */
+void csink_suite_print_figure(struct csink_suite_figures *figures, const char *title, size_t len, const char *unit,
+			      enum csink_suite_better better, double value);
+
+/** Add what the harness reports of the latest run of a case to that run. text: as of figures; may be NULL. */
+void csink_suite_take_figures(struct csink_suite *suite, struct csink_suite_case *c, const char *text);
+
+/** After the runs: note the figures that were not judged, with the reasons. */
+void csink_suite_note_figures(struct csink_suite *suite);
 
 /* ---- suite_module.c: for harnesses into whose processes a module is loaded ---- */
 

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,13 +97,91 @@ static bool is_of(const struct csink_json_value *row, const struct csink_suite_c
 	return name && !strcmp(name, c->name) && !(type && !strcmp(type, "aggregate"));
 }
 
+/* ---- the figures that it reports ---- */
+
+#define MAX_COUNTERS 16
+#define MAX_ROW 64 /* values of a row that are looked at */
+
+/* Counters of a case of which it was printed that they are rates, which its JSON does not say. */
+struct own {
+	uint32_t nr;
+	struct {
+		char name[40];
+		enum csink_suite_better better;
+	} rates[MAX_COUNTERS];
+};
+
+/* Is a number of a row a counter? */
+static bool is_counter(const struct csink_json_value *value)
+{
+	static const char *const others[] = {"family_index",    "per_family_instance_index",
+					     "repetitions",     "repetition_index",
+					     "threads",         "iterations",
+					     "real_time",       "cpu_time",
+					     "error_occurred",  "skipped",
+					     "allocs_per_iter", "max_bytes_used",
+					     "net_heap_growth", "total_allocated_bytes"};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(others); i++) {
+		if (!strcmp(value->key, others[i]))
+			return false;
+	}
+	return value->kind == CSINK_JSON_NUMBER || value->kind == CSINK_JSON_NULL;
+}
+
+/* "  frames=12.3k/s  per=4.1us  deep=3": a rate, the time of one, or something else. */
+static enum csink_suite_better find_better(const char *printed, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = printed; (at = strstr(at, name)) != NULL; at += len) {
+		size_t value = strcspn(at + len, " \t\r\n");
+
+		if (at == printed || at[-1] != ' ' || at[len] != '=' || !memchr("0123456789", at[len + 1], 10))
+			continue;
+		if (at[len + value - 1] != 's')
+			return CSINK_SUITE_BETTER_UNKNOWN;
+		return at[len + value - 2] == '/' ? CSINK_SUITE_BETTER_MORE : CSINK_SUITE_BETTER_LESS;
+	}
+	return CSINK_SUITE_BETTER_UNKNOWN;
+}
+
+static enum csink_suite_better get_better(const struct own *own, const char *name)
+{
+	if (!strcmp(name, "items_per_second") || !strcmp(name, "bytes_per_second"))
+		return CSINK_SUITE_BETTER_MORE;
+	for (uint32_t i = 0; own && i < own->nr; i++) {
+		if (!strcmp(own->rates[i].name, name))
+			return own->rates[i].better;
+	}
+	return CSINK_SUITE_BETTER_UNKNOWN;
+}
+
+static void learn_rates(struct csink_suite_case *c, const struct csink_json_value *row, const char *printed)
+{
+	struct own *own = c->own = c->own ? c->own : calloc(1, sizeof(*own));
+	const struct csink_json_value *value = csink_json_first(row);
+
+	for (uint32_t i = 0; own && value && i < MAX_ROW; i++, value = value->next) {
+		enum csink_suite_better better;
+
+		if (own->nr == MAX_COUNTERS || !is_counter(value) || strlen(value->key) >= sizeof(own->rates[0].name) ||
+		    get_better(own, value->key))
+			continue;
+		better = find_better(printed, value->key);
+		if (!better)
+			continue;
+		snprintf(own->rates[own->nr].name, sizeof(own->rates[0].name), "%s", value->key);
+		own->rates[own->nr++].better = better;
+	}
+}
+
 static double count_gbench(struct csink_suite_case *c, const char *out, const char *report, char *why, size_t size)
 {
 	struct csink_json_value *json = report ? csink_json_read(report, strlen(report)) : NULL;
 	const struct csink_json_value *row = csink_json_first(csink_json_get(json, "benchmarks"));
 	double iterations = 0;
 
-	(void)out;
 	/* With no match there is an empty file, and status 0. */
 	if (report && *report && !json) {
 		csink_why(0, why, size, "its report (--benchmark_out) is no JSON");
@@ -114,6 +193,8 @@ static double count_gbench(struct csink_suite_case *c, const char *out, const ch
 
 		if (!is_of(row, c))
 			continue;
+		if (out && !iterations)
+			learn_rates(c, row, out);
 		if (failed && failed->kind == CSINK_JSON_TRUE) {
 			csink_why(0, why, size, "the benchmark reports an error: %s", message ? message : "");
 			iterations = -1;
@@ -125,30 +206,71 @@ static double count_gbench(struct csink_suite_case *c, const char *out, const ch
 	return iterations;
 }
 
-/* Of a program with a memory manager (benchmark::RegisterMemoryManager()). */
-static uint32_t figures_gbench(const struct csink_suite_case *c, const char *text,
-			       struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES])
+/* A counter of the whole run, from all repetitions of the case. Of a rate it is what was done, by the time that this
+ * took: a harmonic mean, if each iteration does as much. NAN: some repetition has no such number. */
+static double join_rows(const struct csink_json_value *row, const struct csink_suite_case *c, const char *name,
+			enum csink_suite_better better)
+{
+	double sum = 0, iterations = 0;
+
+	for (; row; row = row->next) {
+		double n = csink_json_get_number(row, "iterations"), value;
+
+		if (!is_of(row, c))
+			continue;
+		value = csink_json_get_number(row, name);
+		iterations += n;
+		sum += better == CSINK_SUITE_BETTER_MORE ? n / value : n * value;
+		if (!(n > 0 && value >= 0))
+			return NAN;
+	}
+	return better == CSINK_SUITE_BETTER_MORE ? iterations / sum : sum / iterations;
+}
+
+static void print_counters(const struct csink_suite_case *c, const struct csink_json_value *row,
+			   struct csink_suite_figures *figures)
+{
+	const struct csink_json_value *value = csink_json_first(row);
+
+	for (uint32_t i = 0; value && i < MAX_ROW; i++, value = value->next) {
+		enum csink_suite_better better;
+		const char *unit;
+
+		if (!is_counter(value))
+			continue;
+		better = get_better(c->own, value->key);
+		unit = better == CSINK_SUITE_BETTER_LESS         ? "s"
+		       : !strcmp(value->key, "bytes_per_second") ? "bytes/s"
+		       : !strcmp(value->key, "items_per_second") ? "items/s"
+								 : "1/s";
+		csink_suite_print_figure(figures, value->key, strlen(value->key), unit, better,
+					 better ? join_rows(row, c, value->key, better) : NAN);
+	}
+}
+
+/* Of a program with a memory manager (benchmark::RegisterMemoryManager()), or with counters. */
+static void figures_gbench(const struct csink_suite_case *c, const char *text, struct csink_suite_figures *figures)
 {
 	static const struct {
 		const char *key;
 		struct csink_suite_figure figure;
 	} known[] = {
-		{"allocs_per_iter", {"allocations", "allocations", "allocs/op", NAN}},
-		{"max_bytes_used", {"allocated-peak", "peak allocated bytes", "bytes", NAN}},
+		{"allocs_per_iter", {.name = "allocations", .title = "allocations", .unit = "allocs/op"}},
+		{"max_bytes_used", {.name = "allocated-peak", .title = "peak allocated bytes", .unit = "bytes"}},
 	};
 	struct csink_json_value *json = csink_json_read(text, strlen(text));
 	const struct csink_json_value *row = csink_json_first(csink_json_get(json, "benchmarks"));
-	uint32_t nr = 0;
 
 	while (row && !is_of(row, c))
 		row = row->next;
 	for (size_t i = 0; row && i < CSINK_ARRAY_SIZE(known); i++) {
-		figures[nr] = known[i].figure;
-		figures[nr].value = csink_json_get_number(row, known[i].key);
-		nr += figures[nr].value >= 0;
+		double value = csink_json_get_number(row, known[i].key);
+
+		if (value >= 0)
+			csink_suite_add_figure(figures, &known[i].figure, value);
 	}
+	print_counters(c, row, figures);
 	csink_json_free(json);
-	return nr;
 }
 
 static double cheapest_gbench(const struct csink_suite *suite)

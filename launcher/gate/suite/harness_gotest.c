@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/internal/base.h"
 #include "launcher/gate/suite/harness.h"
 
 #define SPECIAL "\\.+*?()|[]{}^$" /* of Go's regexp.QuoteMeta */
@@ -125,38 +126,133 @@ static double count_gotest(struct csink_suite_case *c, const char *out, const ch
 	return sum;
 }
 
-/* "BenchmarkX  100  123 ns/op  4.5 MB/s  16 B/op  1 allocs/op": of the last line about the case, since one iteration is
- * made before. */
-static uint32_t figures_gotest(const struct csink_suite_case *c, const char *text,
-			       struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES])
+/* ---- the figures that it prints ---- */
+
+/* The next word of a line, from *at on; 0 bytes: there is none. */
+static const char *next_word(const char **at, const char *end, size_t *len)
 {
-	static const struct csink_suite_figure known[] = {{"allocated", "allocated bytes", "B/op", NAN},
-							  {"allocations", "allocations", "allocs/op", NAN}};
-	double values[] = {NAN, NAN};
-	uint32_t nr = 0;
-	const char *line;
-	size_t len, name;
+	const char *word = *at;
 
-	while ((line = csink_suite_line(&text, &len))) {
-		name = name_of_case(c, line, len);
-		for (const char *at = line + name; name && at < line + len;) {
-			char *end;
-			double value = strtod(at, &end);
-			size_t unit = end > at && *end == ' ' ? strcspn(end + 1, " \t\n") : 0;
+	while (word < end && isspace((unsigned char)*word))
+		word++;
+	*at = word;
+	while (*at < end && !isspace((unsigned char)**at))
+		++*at;
+	*len = (size_t)(*at - word);
+	return word;
+}
 
-			for (size_t i = 0; i < CSINK_ARRAY_SIZE(known); i++) {
-				if (unit == strlen(known[i].unit) && !strncmp(end + 1, known[i].unit, unit))
-					values[i] = value;
-			}
-			at = end > at ? end : at + 1;
+/* NAN: the word is something else than a number. */
+static double read_word(const char *word, size_t len)
+{
+	char *end;
+	double value = strtod(word, &end);
+
+	return end == word + len ? value : NAN;
+}
+
+static bool is_word(const char *word, size_t len, const char *text)
+{
+	return strlen(text) == len && !strncmp(word, text, len);
+}
+
+#define MAX_DECLARED 32
+
+/* Units of which lines like "Unit p99-ns better=lower" say what is better, as benchstat reads them. */
+struct declared {
+	uint32_t nr;
+	struct {
+		const char *unit;
+		size_t len;
+		enum csink_suite_better better;
+	} all[MAX_DECLARED];
+};
+
+static void read_declared(const char *text, struct declared *declared)
+{
+	const char *line, *word;
+	size_t len, got;
+
+	while (declared->nr < MAX_DECLARED && (line = csink_suite_line(&text, &len))) {
+		const char *at = line, *end = line + len;
+
+		word = next_word(&at, end, &got);
+		if (!is_word(word, got, "Unit"))
+			continue;
+		declared->all[declared->nr].unit = next_word(&at, end, &declared->all[declared->nr].len);
+		while ((word = next_word(&at, end, &got)) && got) {
+			bool more = is_word(word, got, "better=higher");
+
+			if (!more && !is_word(word, got, "better=lower"))
+				continue;
+			declared->all[declared->nr++].better = more ? CSINK_SUITE_BETTER_MORE : CSINK_SUITE_BETTER_LESS;
+			break;
 		}
 	}
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(known); i++) {
-		figures[nr] = known[i];
-		figures[nr].value = values[i];
-		nr += !isnan(values[i]);
+}
+
+/* A unit that is not declared may be that of a rate. */
+static enum csink_suite_better find_better(const struct declared *declared, const char *unit, size_t len)
+{
+	for (uint32_t i = 0; i < declared->nr; i++) {
+		if (declared->all[i].len == len && !strncmp(declared->all[i].unit, unit, len))
+			return declared->all[i].better;
 	}
-	return nr;
+	return len > 2 && !strncmp(unit + len - 2, "/s", 2) ? CSINK_SUITE_BETTER_MORE : CSINK_SUITE_BETTER_UNKNOWN;
+}
+
+static void print_unit(const struct declared *declared, const char *unit, size_t len, double value,
+		       struct csink_suite_figures *figures)
+{
+	enum csink_suite_better better = find_better(declared, unit, len);
+	char shown[CSINK_SUITE_MAX_UNIT + 2];
+
+	snprintf(shown, sizeof(shown), "%.*s", (int)CSINK_MIN(len, sizeof(shown) - 1), unit);
+	if (is_word(unit, len, "MB/s"))
+		csink_suite_print_figure(figures, "throughput", strlen("throughput"), shown, better, value);
+	else
+		csink_suite_print_figure(figures, unit, len, shown, better, value);
+}
+
+/* "BenchmarkX  100  123 ns/op  4.5 MB/s  16 B/op  1 allocs/op": of the last line about the case, since one iteration is
+ * made before. The time is judged as such. */
+static void figures_gotest(const struct csink_suite_case *c, const char *text, struct csink_suite_figures *figures)
+{
+	static const struct csink_suite_figure known[] = {
+		{.name = "allocated", .title = "allocated bytes", .unit = "B/op"},
+		{.name = "allocations", .title = "allocations", .unit = "allocs/op"}};
+	double values[] = {NAN, NAN};
+	const char *rest = text, *line, *last = NULL, *end = NULL, *at, *word;
+	struct declared declared = {.nr = 0};
+	size_t len, name;
+
+	read_declared(text, &declared);
+	while ((line = csink_suite_line(&rest, &len))) {
+		name = name_of_case(c, line, len);
+		if (name) {
+			last = line + name;
+			end = line + len;
+		}
+	}
+	if (!last)
+		return;
+	at = last;
+	next_word(&at, end, &len); /* iterations */
+	while ((word = next_word(&at, end, &len)) && len) {
+		double value = read_word(word, len);
+
+		word = next_word(&at, end, &len);
+		if (is_word(word, len, known[0].unit))
+			values[0] = value;
+		else if (is_word(word, len, known[1].unit))
+			values[1] = value;
+		else if (len && !is_word(word, len, "ns/op"))
+			print_unit(&declared, word, len, value, figures);
+	}
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(known); i++) {
+		if (isfinite(values[i]) && values[i] >= 0)
+			csink_suite_add_figure(figures, &known[i], values[i]);
+	}
 }
 
 const struct csink_suite_harness csink_suite_gotest = {

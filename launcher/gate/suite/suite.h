@@ -4,7 +4,8 @@
  * chooses its cases; suite_cases.c finds the kind and the cases of both sides; suite_work.c finds how much work a run
  * of each does; suite_module.c is for harnesses that load a module of the gate; suite_rounds.c makes the runs in random
  * order; suite_shared.c, where one process runs all cases, since starting it costs more than they do; suite_judge.c
- * comes to verdicts at one error rate over all cases; suite_watchdog.c ends runs that do not end.
+ * comes to verdicts at one error rate over all cases; suite_figures.c takes what a harness itself reports;
+ * suite_watchdog.c ends runs that do not end.
  *
  * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
  * thread.
@@ -94,6 +95,14 @@ struct csink_suite_shared {
 	bool new_first;                  /* in the latest pair */
 };
 
+#define CSINK_SUITE_MAX_UNJUDGED 32
+
+/* A figure that is not judged, for a note. */
+struct csink_suite_unjudged {
+	const char *why; /* behind "since" */
+	char name[96];
+};
+
 struct csink_suite {
 	const struct csink_suite_harness *harness;
 	char **argv[CSINK_GATE_NR_SIDES];
@@ -117,7 +126,10 @@ struct csink_suite {
 	uint32_t nr, cap;
 	struct csink_table known;              /* the cases by name: index + 1; empty once all are listed */
 	uint32_t nr_only[CSINK_GATE_NR_SIDES]; /* cases that one side alone has; they are in a note */
-	int watchdog_fd;                       /* suite_watchdog.c; -1: none */
+	bool printed;                          /* --printed */
+	struct csink_suite_unjudged unjudged[CSINK_SUITE_MAX_UNJUDGED];
+	uint32_t nr_unjudged;
+	int watchdog_fd; /* suite_watchdog.c; -1: none */
 	int watchdog_pid;
 	char error[3072];
 };

@@ -408,6 +408,7 @@ static int run_all(struct csink_suite *suite)
 		err = confirm(suite);
 	if (!err) {
 		note_failed_beside(suite);
+		csink_suite_note_figures(suite);
 		note_not_run(suite);
 		note_open(suite, CSINK_GATE_NO_TIME,
 			  "the time (--max-time) was spent before every question was settled");

@@ -239,23 +239,6 @@ static void divide(struct csink_gate_data *data, struct csink_gate_run *run, dou
 	weights->sum /= by;
 }
 
-/* Add what the harness reports of the latest run. */
-static void take_figures(struct csink_suite *suite, struct csink_suite_case *c, const char *text)
-{
-	struct csink_suite_figure figures[CSINK_SUITE_MAX_FIGURES];
-	struct csink_gate_run *last = &c->data.runs[c->data.nr_runs - 1];
-	uint32_t nr = text ? suite->harness->figures(c, text, figures) : 0;
-
-	for (uint32_t i = 0; i < nr; i++) {
-		int index = csink_gate_metric_find(&c->data, figures[i].name, figures[i].title, figures[i].unit);
-
-		if (index < 0)
-			continue;
-		c->data.metrics[index].is_reported = true;
-		last->metrics[index] = figures[i].value;
-	}
-}
-
 /* Returns 0 or -EINVAL (error of the case). */
 static int divide_by_reported(struct csink_suite *suite, struct csink_suite_case *c, const char *text)
 {
@@ -287,6 +270,6 @@ int csink_suite_divide(struct csink_suite *suite, struct csink_suite_case *c)
 	if (c->is_by_time || harness->varies)
 		err = divide_by_reported(suite, c, text);
 	if (!err && harness->figures)
-		take_figures(suite, c, text);
+		csink_suite_take_figures(suite, c, text);
 	return err;
 }
