@@ -94,6 +94,11 @@ gate --suite=gbench --printed --json out.json --self-check -- ./bench many
 is "$?:$(rows | wc -l)" 0:15 "forty rates: status 0, and fifteen have rows"
 like "$(cat out.tap)" '^# note: a reported figure that is not judged, since there are too many figures: ' "too many rates are in a note" || diag "$(cat out.tap)"
 
+echo '"":5,"items_per_second":1000' >nameless
+echo 'BM_A =5/s' >nameless.printed
+gate --suite=gbench --printed --json out.json --self-check -- ./bench nameless
+is "$?:$(rows)" "0:items_per_second unchanged 1000 1000" "a counter without a name is passed over" || diag "$(cat out.tap err)"
+
 # ---- go test
 line='BenchmarkA-2 \t5\t 5 ns/op\t %s MB/s\t %s p99-ns\t %s req/s\t 3 deep\t 1,5 euro/s\t NaN bad/s\t +Inf worse/s\t 5 a-very-long-unit/s\t 0 B/op\n'
 {

@@ -134,7 +134,7 @@ static enum csink_suite_better find_better(const char *printed, const char *name
 {
 	size_t len = strlen(name);
 
-	for (const char *at = printed; (at = strstr(at, name)) != NULL; at += len) {
+	for (const char *at = printed; len && (at = strstr(at, name)) != NULL; at += len) {
 		size_t value = strcspn(at + len, " \t\r\n");
 
 		if (at == printed || at[-1] != ' ' || at[len] != '=' || !memchr("0123456789", at[len + 1], 10))
