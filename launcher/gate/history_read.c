@@ -199,7 +199,9 @@ static int take_command(struct csink_history_case *of_case, const struct csink_j
 static int take_suite(struct csink_history_case *of_case, const struct csink_json_value *one)
 {
 	const char *suite = csink_json_get_text(one, "suite"), *list = csink_json_get_text(one, "list");
+	const struct csink_json_value *printed = csink_json_get(one, "printed");
 
+	of_case->printed = printed && printed->kind == CSINK_JSON_TRUE;
 	free(of_case->suite);
 	free(of_case->list);
 	of_case->suite = of_case->list = NULL;

@@ -46,6 +46,7 @@ struct csink_history_case {
 	char *command; /* that runs it in its tree, quoted for a shell; NULL: not known, or too long to be shown */
 	char *suite;   /* of a suite's case: the harness's kind, of letters alone; NULL: a command alone */
 	char *list;    /* of it: the gate's --list; NULL: none */
+	bool printed;  /* of it: the gate's --printed */
 };
 
 struct csink_history {

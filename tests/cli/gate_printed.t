@@ -63,6 +63,20 @@ unlike "$(cat out.tap)" 'items_per_second|frames|deep' "without --printed there 
 gate --suite=gbench --printed --vs './bench low' -- ./bench high
 unlike "$(cat out.tap)" '(items_per_second|frames|per) regressed' "higher rates are no regression" || diag "$(cat out.tap)"
 
+# ---- in a history
+gate --suite=gbench --printed --history rates.jsonl --anchor v1 --commit c --vs './bench low' -- ./bench high
+like "$(cat rates.jsonl)" '"frames":\[[0-9.,]+,"1/s","more"\].*"suite":"gbench","printed":true' "a history has the rates, and that they were asked for" || diag "$(cat err)"
+python3 - <<'PY' >made.jsonl
+import json
+line = json.loads(open("rates.jsonl").readline())
+for i in range(40):
+    ratio = (1 if i < 20 else 0.5) * (1 + 0.001 * (i * 7 % 5))
+    case = dict(line["cases"]["BM_A"], functions={}, figures={"frames": [ratio, ratio * 0.995, ratio * 1.005, 100, "1/s", "more"]})
+    print(json.dumps({"v": 1, "commit": "c%d" % i, "committed": "2026-01-%02dT%02d:00:00Z" % (i // 2 + 1, i % 2), "anchor": "v1", "cases": {"BM_A": case}}))
+PY
+"$COUNTERSINK" history --all made.jsonl >out 2>err
+like "$(cat out)" "confirm it: .*PERF_GATE_OPTIONS='--suite=gbench --screen=0 --printed --cases=" "a change of one is confirmed with --printed" || diag "$(cat out err)"
+
 sed 's/"frames":100@,//' low >without
 cp low.printed without.printed
 gate --suite=gbench --printed --vs './bench low' -- ./bench without

@@ -18,6 +18,7 @@ struct csink_gate_case {
 	const char *name;         /* NULL: a command alone */
 	const char *suite, *list; /* the harness's kind, and --list; NULL: none */
 	const struct csink_gate_result *result;
+	bool printed; /* of a suite: --printed */
 };
 
 /**

@@ -232,7 +232,8 @@ static bool append_history(const struct csink_suite_result *r, const struct csin
 		if (suite->cases[i].state != CSINK_SUITE_JUDGED)
 			continue;
 		results[nr] = csink_suite_case_result(r, &suite->cases[i]);
-		cases[nr] = (struct csink_gate_case){suite->cases[i].name, r->kind, suite->list, &results[nr]};
+		cases[nr] = (struct csink_gate_case){suite->cases[i].name, r->kind, suite->list, &results[nr],
+						     suite->printed};
 		nr++;
 	}
 	csink_suite_headline(r, headline, sizeof(headline));

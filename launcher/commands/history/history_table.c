@@ -134,7 +134,8 @@ static bool append_suite(const struct csink_history_case *one, char *buf, size_t
 
 	if (!name || asprintf(&pattern, "^%s$", name) < 0)
 		return false;
-	csink_append(options, sizeof(options), "--suite=%s --screen=0 --cases=", one->suite);
+	csink_append(options, sizeof(options), "--suite=%s --screen=0%s --cases=", one->suite,
+		     one->printed ? " --printed" : "");
 	csink_append_word(options, sizeof(options), pattern);
 	if (one->list) {
 		csink_append(options, sizeof(options), " --list=");
