@@ -83,8 +83,9 @@ static void print_about(const struct printer *r, const struct csink_rank_stats *
 			 stats->nr_ranks, plural(stats->nr_ranks, "rank", "ranks"), csink_by_words[r->o->by]);
 	csink_text_print(r->out, "a rank in which a row has no sample counts as 0 (in: the number of the others)\n");
 	if (stats->size > stats->nr_ranks)
-		csink_text_print(r->out, "%" PRId64 " of the job's %" PRId64 " ranks are not in the profile\n",
-				 stats->size - stats->nr_ranks, stats->size);
+		csink_text_print(r->out, "%" PRId64 " of the job's %" PRId64 " ranks %s not in the profile\n",
+				 stats->size - stats->nr_ranks, stats->size,
+				 plural(stats->size - stats->nr_ranks, "is", "are"));
 	if (stats->no_rank)
 		csink_text_print(r->out, "%s of samples without a rank are left out\n",
 				 csink_amount(stats->no_rank, unit).text);

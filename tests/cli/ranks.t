@@ -83,6 +83,7 @@ like "$out" '^ +lost +min +mean +max +rank +stddev +imbalance +in +module +funct
 like "$out" '^4 ranks, own cost by function: lost = \(max - mean\) x ranks, imbalance = max / mean - 1;$' '--ranks: the figures are defined'
 like "$out" ' 3 +[0-9.]+ ms +\+[0-9.]+ % +4  burn +spin' '--ranks: the function that works has most in rank 3, and is in all four'
 unlike "$out" 'not in the profile|without a rank' '--ranks: nothing is missing'
+like "$(report --ranks in.[013].pb.gz)" "^1 of the job's 4 ranks is not in the profile\$" '--ranks: a rank without a profile is reported'
 out=$(report --ranks in.0.pb.gz in.2.pb.gz)
 like "$out" "^2 of the job's 4 ranks are not in the profile\$" '--ranks: ranks without a profile are reported'
 like "$(report --ranks around.pb.gz)" '^[0-9.]+ .*s of samples without a rank are left out$' '--ranks: what is of no rank is reported'
@@ -234,6 +235,7 @@ is $? 125 '--ranks outside a parallel job: status 125'
 like "$(cat err)" 'option --ranks: this process is no rank of a parallel job' '--ranks outside a parallel job: the reason'
 PMI_RANK=x PMI_SIZE=2 "$COUNTERSINK" --ranks=0 -- touch ran 2>err
 is $? 125 '--ranks, and the rank is nonsense: status 125'
+like "$(cat err)" '^countersink: option --ranks: PMI_RANK=x and PMI_SIZE=2 are no rank of a parallel job$' '--ranks, and the rank is nonsense: the reason'
 ok 'the program did not run then' test ! -e ran
 cd "$TMP" || exit 1
 

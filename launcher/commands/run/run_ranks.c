@@ -48,11 +48,21 @@ static bool wants_all_reports(const struct csink_options *o)
 	return o->values[CSINK_OPT_REPORT].source == CSINK_FROM_ENVIRONMENT && csink_options_bool(o, CSINK_OPT_REPORT);
 }
 
+/* Are there variables with a rank, which are none? */
+static bool is_wrong(char *why, size_t why_size)
+{
+	char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES] = {{0}};
+	struct csink_rank rank;
+
+	csink_rank_take(values);
+	return csink_rank_read(values, &rank, why, why_size) < 0;
+}
+
 static int choose(const struct csink_options *o, const struct csink_rank *rank, struct csink_run_ranks *ranks)
 {
 	const char *list = csink_options_text(o, CSINK_OPT_RANKS);
 	int32_t lowest = 0, highest = 0;
-	char where[64];
+	char where[64], why[CSINK_WHY_BYTES];
 	int has;
 
 	csink_options_where(o, CSINK_OPT_RANKS, where, sizeof(where));
@@ -62,6 +72,8 @@ static int choose(const struct csink_options *o, const struct csink_rank *rank, 
 				  "%s: '%s' is no list of ranks: numbers, and ranges from low to high, as in "
 				  "0,7,100-110",
 				  where, list);
+	if (!rank->size && is_wrong(why, sizeof(why)))
+		return csink_fail(-EINVAL, "%s: %s", where, why);
 	if (!rank->size)
 		return csink_fail(-EINVAL,
 				  "%s: this process is no rank of a parallel job: start countersink in each "
