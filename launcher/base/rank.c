@@ -49,17 +49,19 @@ int csink_rank_read(const char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_
 	return 0;
 }
 
+/* The first line of a name counts, as it does for getenv(). */
 static void take(const char *line, const char *name, char value[CSINK_RANK_VALUE_BYTES])
 {
 	size_t len = strlen(name);
 
-	if (!strncmp(line, name, len) && line[len] == '=')
+	if (!*value && !strncmp(line, name, len) && line[len] == '=')
 		snprintf(value, CSINK_RANK_VALUE_BYTES, "%s", line + len + 1);
 }
 
 void csink_rank_take_block(const char *block, size_t len, char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES])
 {
-	for (const char *line = block; line < block + len; line += strlen(line) + 1) {
+	/* A line without end is one that was cut. */
+	for (const char *line = block; line + strlen(line) < block + len; line += strlen(line) + 1) {
 		for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(sources); i++) {
 			take(line, sources[i].rank_name, values[sources[i].rank]);
 			take(line, sources[i].size_name, values[sources[i].size]);

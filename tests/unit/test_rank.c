@@ -51,6 +51,10 @@ static void test_conflicts(void)
 	       "a single process of Hydra in a step of Slurm has no rank");
 	is_rank(OF("PMI_RANK=\0PMI_SIZE=\0SLURM_PROCID=1\0SLURM_STEP_NUM_TASKS=2"), 1, 2, "SLURM_PROCID",
 		"empty variables are none");
+	is_rank(OF("PMI_RANK=1\0PMI_SIZE=4\0PMI_RANK=3\0PMI_SIZE=8"), 1, 4, "PMI_RANK",
+		"of variables of one name the first counts");
+	is_num(of_block("PMI_SIZE=200\0PMI_RANK=12", sizeof("PMI_SIZE=200\0PMI_RANK=12") - 1), 0,
+	       "a variable that is cut is none");
 }
 
 static void test_nonsense(void)
