@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/output/pprof.h"
@@ -61,13 +62,20 @@ int csink_save_anywhere(char *path, const struct csink_profile *profile)
 static void print_report(const struct csink_save *save, const struct csink_profile *profile, bool all)
 {
 	struct csink_report_options options;
+	CSINK_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	FILE *out;
 
 	csink_report_options_init(&options, stderr);
 	if (all)
 		options.limit = 0;
 	options.file = save->path[0] ? save->path : NULL;
-	/* A stderr that takes nothing is no failure of the command's. */
-	csink_report_print(stderr, profile, &options);
+	/* In one piece: stderr has no buffer, and other processes may write to it, as the ranks of a parallel job do.
+	 * One that takes nothing is no failure of the command's. */
+	out = open_memstream(&text, &len);
+	csink_report_print(out ? out : stderr, profile, &options);
+	if (out && !fclose(out))
+		fwrite(text, 1, len, stderr);
 	fflush(stderr);
 }
 

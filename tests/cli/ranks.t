@@ -155,6 +155,8 @@ like "$(cat err)" '^  rank        0 of 3,' 'that is rank 0'
 unlike "$(cat err)" '^countersink: ' 'and none prints a note'
 COUNTERSINK_REPORT=1 "$TMP/mpirun" 3 "$COUNTERSINK" -- "$TARGETS/burn" >out 2>err
 is "$(grep -c ' samples by ' err)" 3 'COUNTERSINK_REPORT=1: each rank prints its report'
+strace -o trace -e trace=write "$COUNTERSINK" -o one.pb.gz -- "$TARGETS/burn" 10 >out 2>err
+is "$(grep -c '^write(2,' trace)" 1 'a report is written in one piece, so that those of several ranks are not mixed'
 "$TMP/mpirun" 2 "$COUNTERSINK" -o missing/x.%r.pb.gz -- "$TARGETS/burn" >out 2>err
 is "$(grep -c 'cannot be written to missing/x\.[01]\.pb\.gz' err)" 2 'an error of each rank is reported'
 rm -f "${TMPDIR:-/tmp}"/x.[01].pb.gz
