@@ -419,10 +419,57 @@ static void note_losses(struct csink_attach_follow *f)
 	first->losses[CSINK_LOSS_THROTTLED] += f->nr_throttled;
 }
 
+/* Threads that read frames add functions to the codes meanwhile, unless they have ended. */
+static int write_recordings(struct csink_attach_follow *follow, const char *directory)
+{
+	struct csink_attach_codes *codes = follow->pythons.readers ? &follow->pythons.codes : NULL;
+	struct csink_rec_header head;
+	int err;
+
+	make_head(follow, &head);
+	if (codes)
+		pthread_mutex_lock(&codes->lock);
+	err = csink_attach_images_save(&follow->images, directory, &head, codes);
+	if (codes)
+		pthread_mutex_unlock(&codes->lock);
+	return err;
+}
+
+/* Take what was counted before out of the rows (sign -1), or put it back. */
+static void add_base(struct csink_attach_images *images, const struct csink_attach_base *base, uint64_t sign)
+{
+	for (uint32_t i = 0; i < base->nr_rows; i++) {
+		images->rows[i].nr_samples += sign * base->rows[i].nr_samples;
+		for (uint32_t e = 0; e < CSINK_MAX_EVENTS; e++)
+			images->rows[i].weights[e] += sign * base->rows[i].weights[e];
+	}
+}
+
+int csink_attach_follow_look(struct csink_attach_follow *follow, const char *all, const char *last,
+			     struct csink_attach_base *base)
+{
+	struct csink_attach_images *images = &follow->images;
+	struct csink_attach_base now = {.rows = calloc(images->nr_rows + 1UL, sizeof(*now.rows)),
+					.nr_rows = images->nr_rows};
+	int err = now.rows ? write_recordings(follow, all) : -ENOMEM;
+
+	for (uint32_t i = 0; !err && i < now.nr_rows; i++) {
+		now.rows[i].nr_samples = images->rows[i].nr_samples;
+		memcpy(now.rows[i].weights, images->rows[i].weights, sizeof(now.rows[i].weights));
+	}
+	if (!err) {
+		add_base(images, base, UINT64_MAX);
+		err = write_recordings(follow, last);
+		add_base(images, base, 1);
+	}
+	free(err ? now.rows : base->rows);
+	if (!err)
+		*base = now;
+	return err;
+}
+
 int csink_attach_follow_save(struct csink_attach_follow *follow, const char *directory)
 {
-	struct csink_rec_header head;
-
 	note_losses(follow);
 	csink_attach_pythons_note(&follow->pythons, &follow->counters, follow->outside);
 	if (follow->pythons.frames != CSINK_ATTACH_FRAMES_NATIVE)
@@ -431,9 +478,7 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *dir
 		follow->outside->attached_processes = (uint32_t)follow->images.nr_processes;
 		follow->outside->attached_threads = (uint32_t)follow->images.nr_threads;
 	}
-	make_head(follow, &head);
-	return csink_attach_images_save(&follow->images, directory, &head,
-					follow->pythons.readers ? &follow->pythons.codes : NULL);
+	return write_recordings(follow, directory);
 }
 
 void csink_attach_follow_free(struct csink_attach_follow *follow)

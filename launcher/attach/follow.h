@@ -51,6 +51,23 @@ void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);
  */
 int csink_attach_follow_save(struct csink_attach_follow *follow, const char *directory);
 
+/* What rows had counted at the last look. */
+struct csink_attach_base {
+	struct csink_attach_counted {
+		uint64_t nr_samples, weights[CSINK_MAX_EVENTS];
+	} * rows;
+	uint32_t nr_rows;
+};
+
+/**
+ * While it goes on: the recordings of what was sampled until now, and of what came since the last look.
+ * @all, @last  directories for them.
+ * @base        all 0 at first; its rows are freed by free(3).
+ * Returns 0 or -errno; then @base is as before.
+ */
+int csink_attach_follow_look(struct csink_attach_follow *follow, const char *all, const char *last,
+			     struct csink_attach_base *base);
+
 void csink_attach_follow_free(struct csink_attach_follow *follow);
 
 #endif

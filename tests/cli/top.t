@@ -13,7 +13,6 @@ export XDG_RUNTIME_DIR
 # is there.
 start() {
 	before=$(ls shm)
-	interval=1
 	setsid "$@" >out.target 2>&1 &
 	pid=$!
 	children="$children -$pid"
@@ -45,10 +44,14 @@ def row(kind, name):
     return found[0] if found else None
 print(eval(sys.argv[2]))' "$1" "$2"
 }
-enough() { # N samples in the last interval, which is made longer as long as it has fewer: a busy machine needs that
-	countersink top --once -j -d "$interval" "$dir" >now.json 2>err.json || return 1
-	[ "$(figure now.json 'd["samples"]["last"]')" -lt "$1" ] || return 0
-	interval=$((interval * 2))
+# sampled N TARGET...: now.json has at least N samples in the interval, however little of a CPU the target gets.
+sampled() {
+	local least=$1
+	shift
+	for seconds in 1 2 4 8 16 32; do
+		countersink top --once -j -d $seconds "$@" >now.json 2>err.json || return
+		[ "$(figure now.json 'd["samples"]["last"]')" -lt "$least" ] || return 0
+	done
 	return 1
 }
 # All that a reader could change; the file's own writer changes contents and times.
@@ -63,7 +66,7 @@ contents() { # also times
 
 start env LD_PRELOAD="$LIB" COUNTERSINK_FREQUENCY=4000 COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/p.pb.gz" "$TARGETS/burn" 1000000
 listing "$dir" >before.list
-wait_until 60 enough 1000
+sampled 1000 "$dir"
 for share in 60 30 10; do
 	is "$(figure now.json "abs(100.0 * row('functions', 'spin')['last']['self'] / d['sum']['last'] - 100) < 5")" True "spin has the time of all three"
 	is "$(figure now.json "abs(100.0 * row('functions', 'burn_$share')['last']['total'] / d['sum']['last'] - $share) < 8")" True \
@@ -161,8 +164,7 @@ spin()
 END
 if have python3; then
 	start countersink -q -o p.pb.gz -- python3 evil.py "$(printf 'argument\033[2J')"
-	wait_until 60 enough 50
-	wait_until 60 eval 'enough 1 && [ "$(figure now.json "row(\"functions\", \"spin\") is not None")" = True ]'
+	wait_until 60 eval 'sampled 50 "$dir" && [ "$(figure now.json "row(\"functions\", \"spin\") is not None")" = True ]'
 	is "$(figure now.json 'row("functions", "spin")["module"]')" evil.py "a function of Python has its file"
 	countersink top --once "$dir" >table 2>&1
 	countersink top --once --by thread "$dir" >>table 2>&1
@@ -174,11 +176,70 @@ else
 	skip "functions of Python" "no python3"
 fi
 
+# ---- programs that are not profiled: sampled from outside
+
+have_shares() { # TITLE
+	for share in 60 30 10; do
+		is "$(figure now.json "abs(100.0 * row('functions', 'burn_$share')['last']['total'] / d['sum']['last'] - $share) < 10")" True "$1: burn_$share has its share"
+	done
+	is "$(figure now.json 'd["source"], d["state"], d["event"], d["directory"]')" "('attach', 'running', 'task-clock', None)" "$1: JSON has the source"
+	is "$(figure now.json 'd["sum"]["last"] <= d["sum"]["all"] and d["ns"]["last"] <= d["ns"]["all"] and d["sum"]["all"] <= 1.02 * d["ns"]["all"]')" True \
+		"$1: no more than one CPU's time"
+	is "$(figure now.json 'all(0 <= r["last"][k] <= r["all"][k] for kind in ("functions", "threads", "phases") for r in d[kind] for k in ("self", "total"))')" True \
+		"$1: no figure is negative, and none of the interval is more than that of all"
+}
+
+countersink stat -x -o stat.csv -e task-clock -- true
+if grep -q '^task-clock,nanoseconds,counted' stat.csv; then
+	ls shm >before.shm
+	"$TARGETS/burn" 1000000 >/dev/null &
+	pid=$!
+	children="$children $pid"
+	sampled 400 -p "$pid"
+	have_shares "top -p"
+	is "$(figure now.json 'd["pid"], d["command"], d["processes"]')" "($pid, 'burn ($pid)', 1)" "JSON names the process"
+	countersink top --once --by thread -p "$pid" >table 2>&1
+	like "$(cat table)" "  burn $pid +burn $pid\$" "a thread of a process that is sampled from outside"
+	is "$(ls shm)" "$(cat before.shm)" "no directory of ours is left"
+	if [ "$(id -u)" = 0 ] && mkdir groups && { mount -t cgroup -o perf_event none groups 2>/dev/null || mount -t cgroup2 none groups 2>/dev/null; }; then
+		group=groups/countersink-test-$$
+		mkdir $group
+		echo "$pid" >$group/cgroup.procs
+		sampled 400 --cgroup $group
+		have_shares "top --cgroup"
+		end
+		rmdir $group
+		umount groups
+	else
+		skip "top --cgroup" "no control groups can be made here"
+		end
+	fi
+	"$TARGETS/burn" 300 >/dev/null &
+	pid=$!
+	countersink top --once -j -d 3 -p "$pid" >now.json 2>err
+	is "$? $(cat err) $(figure now.json 'd["state"]')" "0  ended" "a process that ends in the interval"
+	is "$(figure now.json 'row("functions", "burn_60")["last"]["total"] > 0')" True "it has what it did until then"
+	wait $pid
+	sleep 1000 &
+	pid=$!
+	children="$children $pid"
+	countersink top --once -d 0.3 -p "$pid" >table 2>err
+	is "$? $(tail -n 1 table) $(cat err)" "0 no sample yet " "a process that sleeps has no sample yet"
+	"$TARGETS/deny_perf" countersink top --once -p "$pid" >out 2>err
+	like "$? $(cat out err)" '^1 countersink: task-clock: EPERM: ' "perf_event_open is refused: the reason is printed"
+	is "$(wc -l <err)" 1 "in one line"
+	end
+else
+	skip "processes that are sampled from outside" "perf_event_open is refused here"
+fi
+mkdir empty
+countersink top --once --cgroup "$TMP/empty" >out 2>err
+like "$? $(cat out err)" '^1 countersink: .*empty' "what is no control group"
+
 # ---- what cannot be shown
 
 countersink top --once shm/nonexistent >out 2>err
 is "$? $(cat out err)" "1 countersink: shm/nonexistent: No such file or directory" "a directory that is not there"
-mkdir empty
 countersink top --once empty >out 2>err
 is "$? $(cat out err)" "1 countersink: empty: there is no recording in it: no process of the run has started yet, or it is no run directory" \
 	"a directory that is no run directory"
@@ -199,7 +260,7 @@ wait $gone
 countersink top --once -p $gone >out 2>err
 is "$? $(cat out err)" "1 countersink: there is no process $gone" "a process that is gone"
 countersink top --once >out 2>err
-is "$? $(cat out err)" "2 countersink: give exactly one target: -p PID, or a run directory (see countersink help top)" "no target"
+is "$? $(cat out err)" "2 countersink: give exactly one target: -p PID, --cgroup PATH, or a run directory (see countersink help top)" "no target"
 countersink top --once -p 1 empty >out 2>err
 is $? 2 "two targets"
 countersink top --once -d 0 empty >out 2>err
@@ -210,7 +271,7 @@ if [ "$(id -u)" = 0 ]; then
 	unprivileged "$COUNTERSINK" top --once "$dir" >out 2>err
 	is "$? $(cat out err)" "1 countersink: $dir: Permission denied: it belongs to user ID 0; ask as that user or root" "another user's run"
 	unprivileged "$COUNTERSINK" top --once -p "$pid" >out 2>err
-	like "$? $(cat out err)" "^1 countersink: process $pid cannot be looked at .*: it is another user's; ask as that user or root$" "another user's process"
+	like "$? $(cat out err)" "^1 countersink: process $pid cannot be looked at .*: ask as its user, or as root$" "another user's process"
 	end
 else
 	skip "another user's run" "needs root"

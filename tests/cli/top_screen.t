@@ -296,6 +296,26 @@ def check_end():
     top.ends(0, 'status 0 after the end of the process')
 
 
+def check_attached():
+    stat = subprocess.run([COUNTERSINK, 'stat', '-x', '-e', 'task-clock', '--', 'true'], capture_output=True, text=True)
+    if 'task-clock,nanoseconds,counted' not in stat.stderr:
+        point(True, 'a process that is sampled from outside # SKIP perf_event_open is refused here')
+        return
+    child = subprocess.Popen([BUILD + '/tests/targets/burn', '1000000'], stdout=subprocess.DEVNULL)
+    children.append(child.pid)
+    top = Top('-d', '0.2', '-p', str(child.pid))
+    point(top.shows(r' burn +burn_60$'), 'a process that is sampled from outside: its functions')
+    point(top.shows(r'^last [0-9.]+ s: [0-9.]+ % of one CPU; all '), 'its CPU time')
+    top.key('t', r'  burn %d +burn %d$' % (child.pid, child.pid), 'its thread')
+    top.resize(40, 10)
+    top.key('t', r'all%  function$', 'resized')
+    child.kill()
+    child.wait()
+    point(top.shows('^countersink top: the run has ended: '), 'its end')
+    os.write(top.fd, b'q')
+    top.ends(0, 'status 0 after its end')
+
+
 def check_nothing():
     child, directory = start('sleep', '1000', COUNTERSINK_PERIOD='1000000000')
     top = Top('-d', '0.2', directory)
@@ -372,6 +392,7 @@ def main():
     child.kill()
     child.wait()
     check_end()
+    check_attached()
     check_nothing()
     check_names()
 

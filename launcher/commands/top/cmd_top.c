@@ -1,13 +1,13 @@
 /* `countersink top`: what a run that goes on does, by function, thread and phase. */
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
-#include "launcher/collect/moment.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/top/top_live.h"
 #include "launcher/commands/top/top_options.h"
@@ -51,42 +51,53 @@ static void print_table(const struct csink_options *o, const struct csink_top_so
 	}
 }
 
-/* Waits for the interval between two moments. If the run ends meanwhile, the first one is all that there is. */
-static int once(const struct csink_options *o, const struct csink_top_source *source)
+static void wait_interval(struct csink_top_source *source, uint64_t interval_ns)
 {
-	uint64_t interval_ns = csink_options_seconds(o, CSINK_TOP_OPT_INTERVAL);
-	struct timespec interval = {(time_t)(interval_ns / CSINK_NS_PER_S), (long)(interval_ns % CSINK_NS_PER_S)};
+	uint64_t end_ns = csink_monotonic_ns() + interval_ns, now_ns;
+	struct pollfd fd = {.fd = csink_top_source_fd(source), .events = POLLIN};
+
+	while ((now_ns = csink_monotonic_ns()) < end_ns) {
+		uint64_t ms = (end_ns - now_ns) / 1000000 + 1;
+
+		poll(&fd, 1, (int)CSINK_MIN(ms, fd.fd < 0 ? (uint64_t)INT_MAX : (uint64_t)CSINK_TOP_DRAIN_MS));
+		csink_top_source_drain(source);
+	}
+}
+
+/* Two looks, with the interval between them. If the run ends meanwhile, the first one is all that there is. */
+static int once(const struct csink_options *o, struct csink_top_source *source)
+{
 	enum csink_top_sort by = index_of(csink_options_text(o, CSINK_TOP_OPT_SORT), csink_top_sort_words);
-	struct csink_moment *before = NULL, *now = NULL;
 	struct csink_top_picture picture;
-	int err = csink_top_source_take(source, &before);
+	struct csink_top_sight first, second;
+	int err = csink_top_source_take(source, &first);
 	bool has_ended = false;
 
 	if (err)
 		return csink_fail(CSINK_EXIT_FAILED, "%s: %s", source->name,
 				  err == -ESTALE ? "the run has ended" : strerror(-err));
-	while (nanosleep(&interval, &interval) && errno == EINTR)
-		;
-	err = csink_top_source_take(source, &now);
-	if (err == -ESTALE || err == -ENOENT) {
-		has_ended = true;
+	wait_interval(source, csink_options_seconds(o, CSINK_TOP_OPT_INTERVAL));
+	err = csink_top_source_take(source, &second);
+	has_ended = err == -ESTALE || err == -ENOENT;
+	if (has_ended) {
+		second = first;
 		err = 0;
+	} else {
+		csink_top_sight_free(&first);
+		has_ended = !err && second.is_over;
 	}
-	err = err ?: csink_top_picture_make(&picture, now ? before : NULL, now ? now : before);
-	if (!err) {
-		if (csink_options_bool(o, CSINK_TOP_OPT_JSON))
-			csink_top_print_json(stdout, source, &picture, by, has_ended);
-		else
-			print_table(o, source, &picture, has_ended);
-		csink_top_picture_free(&picture);
-	}
-	csink_moment_free(before);
-	csink_moment_free(now);
-	return err ? csink_fail(CSINK_EXIT_FAILED, "%s: %s", source->name, strerror(-err))
-		   : csink_end_output("top", CSINK_EXIT_OK);
+	err = err ?: csink_top_picture_make(&picture, &second);
+	if (err)
+		return csink_fail(CSINK_EXIT_FAILED, "%s: %s", source->name, strerror(-err));
+	if (csink_options_bool(o, CSINK_TOP_OPT_JSON))
+		csink_top_print_json(stdout, source, &picture, by, has_ended);
+	else
+		print_table(o, source, &picture, has_ended);
+	csink_top_picture_free(&picture);
+	return csink_end_output("top", CSINK_EXIT_OK);
 }
 
-static int live(const struct csink_options *o, const struct csink_top_source *source)
+static int live(const struct csink_options *o, struct csink_top_source *source)
 {
 	struct csink_top_screen screen = {
 		.source = source,
@@ -104,26 +115,32 @@ static int main_top(const struct csink_options *o, int nr, char **operands)
 	uint64_t pid = csink_options_number(o, CSINK_TOP_OPT_PID);
 	bool is_once = csink_options_bool(o, CSINK_TOP_OPT_ONCE);
 	static struct csink_top_source source;
+	const char *cgroup = csink_options_text(o, CSINK_TOP_OPT_CGROUP);
 	char why[CSINK_WHY_BYTES];
+	int status;
 
-	if (nr + !!pid != 1)
+	if (nr + !!pid + !!*cgroup != 1)
 		return csink_fail(CSINK_EXIT_USAGE,
-				  "give exactly one target: -p PID, or a run directory (see countersink help top)");
+				  "give exactly one target: -p PID, --cgroup PATH, or a run directory "
+				  "(see countersink help top)");
 	if (pid > INT32_MAX)
 		return csink_fail(CSINK_EXIT_FAILED, "there is no process %s",
 				  csink_options_text(o, CSINK_TOP_OPT_PID));
 	if (!is_once && csink_options_bool(o, CSINK_TOP_OPT_JSON))
 		return csink_fail(CSINK_EXIT_USAGE, "option --json needs --once");
-	if (csink_top_source_open(&source, nr ? *operands : NULL, (int32_t)pid, why, sizeof(why)))
+	if (csink_top_source_open(&source, nr ? *operands : NULL, (int32_t)pid, *cgroup ? cgroup : NULL, why,
+				  sizeof(why)))
 		return csink_fail(CSINK_EXIT_FAILED, "%s", why);
 	csink_symbols_keep_begin();
-	return is_once ? once(o, &source) : live(o, &source);
+	status = is_once ? once(o, &source) : live(o, &source);
+	csink_top_source_close(&source);
+	return status;
 }
 
 const struct csink_command csink_command_top = {
 	.name = "top",
-	.synopsis = "top [OPTION]... [-p PID | DIRECTORY]",
-	.help = "show what a run does while it goes on",
+	.synopsis = "top [OPTION]... [-p PID | --cgroup PATH | DIRECTORY]",
+	.help = "show what programs do while they run",
 	.main = main_top,
 	CSINK_COMMAND_OPTIONS(CSINK_TOP_OPTIONS),
 };

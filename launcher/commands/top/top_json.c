@@ -57,7 +57,8 @@ int csink_top_print_json(FILE *out, const struct csink_top_source *source, struc
 	csink_json_init(&json, out, '{');
 	csink_json_number(&json, "form", FORM);
 	csink_json_text(&json, "target", source->name);
-	csink_json_text(&json, "directory", source->path);
+	csink_json_text(&json, "source", source->attach ? "attach" : "recordings");
+	csink_json_text(&json, "directory", source->attach ? NULL : source->path);
 	csink_json_known(&json, "pid", source->pid, source->pid);
 	csink_json_text(&json, "command", csink_profile_fact(all, CSINK_FACT_COMMAND, 0));
 	csink_json_text(&json, "state", has_ended ? "ended" : "running");

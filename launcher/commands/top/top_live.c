@@ -13,7 +13,6 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
-#include "launcher/collect/moment.h"
 
 /* A picture may cost at most a quarter of a CPU: where one takes long, they come more seldom. */
 enum { COST_TIMES = 4 };
@@ -22,7 +21,6 @@ struct live {
 	struct csink_top_screen *screen;
 	struct csink_top_terminal terminal;
 	struct csink_top_picture picture;
-	struct csink_moment *moment; /* of the picture */
 	struct csink_top_keys keys;
 	uint64_t due_ns;  /* when the next picture is */
 	uint64_t cost_ns; /* what the last one took; 0: there was none */
@@ -37,20 +35,15 @@ static int take_picture(struct live *l)
 {
 	uint64_t begun_ns = csink_monotonic_ns(), cost_ns;
 	struct csink_top_picture picture;
-	struct csink_moment *now;
-	int err = csink_top_source_take(l->screen->source, &now);
+	struct csink_top_sight sight;
+	int err = csink_top_source_take(l->screen->source, &sight);
 
+	err = err ?: csink_top_picture_make(&picture, &sight);
 	if (err)
 		return err;
-	err = csink_top_picture_make(&picture, l->moment, now);
-	if (err) {
-		csink_moment_free(now);
-		return err;
-	}
+	l->screen->has_ended |= sight.is_over;
 	csink_top_picture_free(&l->picture);
-	csink_moment_free(l->moment);
 	l->picture = picture;
-	l->moment = now;
 	cost_ns = csink_monotonic_ns() - begun_ns;
 	/* One that reads the symbols of a new object is an exception. */
 	l->due_ns = begun_ns + CSINK_MAX(l->screen->interval_ns, COST_TIMES * CSINK_MIN(cost_ns, l->cost_ns));
@@ -145,14 +138,23 @@ static int wait_ms(const struct live *l)
 
 static int watch(struct live *l, int signal_fd)
 {
-	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+			       {.fd = signal_fd, .events = POLLIN},
+			       {.fd = csink_top_source_fd(l->screen->source), .events = POLLIN}};
+	bool is_drained = fds[2].fd >= 0, is_changed = true;
 	int err = 0;
 
 	csink_top_terminal_enter(&l->terminal);
 	while (!err && !l->is_done) {
-		err = csink_top_screen_draw(l->screen, &l->terminal);
-		if (err || poll(fds, CSINK_ARRAY_SIZE(fds), wait_ms(l)) < 0)
+		int ms = wait_ms(l);
+
+		err = is_changed ? csink_top_screen_draw(l->screen, &l->terminal) : 0;
+		if (is_drained)
+			ms = ms < 0 ? CSINK_TOP_DRAIN_MS : CSINK_MIN(ms, (int)CSINK_TOP_DRAIN_MS);
+		if (err || poll(fds, CSINK_ARRAY_SIZE(fds), ms) < 0)
 			continue;
+		csink_top_source_drain(l->screen->source);
+		is_changed = fds[0].revents || fds[1].revents || !wait_ms(l);
 		if (fds[1].revents)
 			take_signals(l, signal_fd);
 		if (fds[0].revents && !l->is_done)
@@ -181,7 +183,6 @@ int csink_top_live(struct csink_top_screen *screen)
 	signal_fd = open_signals();
 	err = signal_fd < 0 ? -errno : watch(&l, signal_fd);
 	csink_top_picture_free(&l.picture);
-	csink_moment_free(l.moment);
 	if (l.signo)
 		obey(l.signo);
 	return err && err != -EIO ? csink_fail(CSINK_EXIT_FAILED, "%s", strerror(-err)) : CSINK_EXIT_OK;

@@ -5,7 +5,9 @@
 #include "launcher/base/options.h"
 
 #define CSINK_TOP_OPTIONS(X)                                                                                           \
-	X(PID, 'p', "PID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_ENV, "watch this process, of a run that goes on")       \
+	X(PID, 'p', "PID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_ENV,                                                    \
+	  "watch this process: by its recording if it is profiled, else sampled from outside, as attach does")         \
+	X(CGROUP, 0, "PATH", "", CSINK_OPT_NO_ENV, "watch all processes in a control group, sampled from outside")     \
 	X(INTERVAL, 'd', "SECONDS", "1", CSINK_OPT_SECONDS | CSINK_OPT_NO_ENV, "time between two pictures")            \
 	X(BY, 0, "function|thread|phase", "function", CSINK_OPT_NO_ENV, "what each row stands for at first")           \
 	X(SORT, 's', "self|total|all-self|all-total|name", "self", CSINK_OPT_NO_ENV,                                   \

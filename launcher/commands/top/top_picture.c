@@ -11,7 +11,7 @@
 #include "include/internal/base.h"
 #include "launcher/base/message.h"
 #include "launcher/base/search.h"
-#include "launcher/collect/moment.h"
+#include "launcher/commands/top/top_source.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
@@ -19,20 +19,6 @@ const char *const csink_top_view_words[] = {"function", "thread", "phase"};
 const char *const csink_top_sort_words[] = {"self", "total", "all-self", "all-total", "name"};
 
 /* ---- making ---- */
-
-static int make_profiles(struct csink_top_picture *picture, const struct csink_moment *before,
-			 const struct csink_moment *now)
-{
-	int err = csink_collect_between(NULL, now, NULL, &picture->profiles[CSINK_TOP_ALL]);
-
-	if (err)
-		return err;
-	picture->has_last = before;
-	if (before)
-		return csink_collect_between(before, now, NULL, &picture->profiles[CSINK_TOP_LAST]);
-	picture->profiles[CSINK_TOP_LAST] = csink_profile_create();
-	return picture->profiles[CSINK_TOP_LAST] ? 0 : -ENOMEM;
-}
 
 /* CPU time if it was counted: of that one knows how much there could be. */
 static void choose_type(struct csink_top_picture *picture)
@@ -78,14 +64,17 @@ static int make_tables(struct csink_top_picture *picture)
 	return err;
 }
 
-int csink_top_picture_make(struct csink_top_picture *picture, const struct csink_moment *before,
-			   const struct csink_moment *now)
+int csink_top_picture_make(struct csink_top_picture *picture, const struct csink_top_sight *sight)
 {
-	uint64_t now_ns = csink_moment_ns(now), first_ns = csink_moment_first_ns(now);
 	int err;
 
-	*picture = (struct csink_top_picture){.nr_unread = csink_moment_nr_unread(now)};
-	err = make_profiles(picture, before, now);
+	*picture = (struct csink_top_picture){
+		.profiles = {sight->last ? sight->last : csink_profile_create(), sight->all},
+		.has_last = sight->last,
+		.ns = {sight->ns[0], sight->ns[1]},
+		.nr_unread = sight->nr_unread,
+	};
+	err = picture->profiles[CSINK_TOP_LAST] ? 0 : -ENOMEM;
 	if (!err)
 		choose_type(picture);
 	if (!err)
@@ -94,8 +83,6 @@ int csink_top_picture_make(struct csink_top_picture *picture, const struct csink
 		csink_top_picture_free(picture);
 		return err;
 	}
-	picture->ns[CSINK_TOP_LAST] = before ? now_ns - csink_moment_ns(before) : 0;
-	picture->ns[CSINK_TOP_ALL] = now_ns - CSINK_MIN(first_ns, now_ns);
 	for (int i = 0; i < 2; i++) {
 		picture->samples[i] = sum_of(picture->profiles[i], 0);
 		picture->sums[i] = sum_of(picture->profiles[i], picture->types[i]);

@@ -7,7 +7,7 @@
 
 #include "launcher/profile/diff.h"
 
-struct csink_moment;
+struct csink_top_sight;
 struct csink_profile;
 
 enum csink_top_view { CSINK_TOP_FUNCTIONS, CSINK_TOP_THREADS, CSINK_TOP_PHASES, CSINK_NR_TOP_VIEWS };
@@ -41,12 +41,10 @@ extern const char *const csink_top_view_words[CSINK_NR_TOP_VIEWS];
 extern const char *const csink_top_sort_words[CSINK_NR_TOP_SORTS];
 
 /**
- * Make a picture of what there is now.
- * @before  the moment of the picture before; NULL: there was none.
+ * Make a picture of what was seen, whose profiles it takes: they are freed with it, or on error.
  * Returns 0 (csink_top_picture_free it) or -ENOMEM. Context: thread.
  */
-int csink_top_picture_make(struct csink_top_picture *picture, const struct csink_moment *before,
-			   const struct csink_moment *now);
+int csink_top_picture_make(struct csink_top_picture *picture, const struct csink_top_sight *sight);
 void csink_top_picture_free(struct csink_top_picture *picture);
 
 /** Sort the rows of a view; those that are 0 come last. Returns how many are not. Context: thread. */

@@ -10,7 +10,7 @@
 #include "launcher/commands/top/top_terminal.h"
 
 struct csink_top_screen {
-	const struct csink_top_source *source;
+	struct csink_top_source *source;
 	struct csink_top_picture *picture;
 	enum csink_top_view view;
 	enum csink_top_sort sort;

@@ -14,6 +14,8 @@
 #include "launcher/base/proc.h"
 #include "launcher/collect/moment.h"
 #include "launcher/collect/run_reading.h"
+#include "launcher/commands/top/top_attach.h"
+#include "launcher/profile/profile.h"
 #include "preload/core/record/run_dir.h"
 
 /* ---- by process ---- */
@@ -47,13 +49,10 @@ static int find_by_process(struct csink_top_source *source, char *why, size_t wh
 		directory = recording_directory(line);
 	if (!maps || (!directory && ferror(maps)))
 		return csink_why(-EACCES, why, why_len,
-				 "process %d cannot be looked at (%s): it is another user's; ask as that user or root",
-				 source->pid, strerror(errno));
+				 "process %d cannot be looked at (%s): ask as its user, or as root", source->pid,
+				 strerror(errno));
 	if (!directory)
-		return csink_why(-ESRCH, why, why_len,
-				 "process %d is not being profiled: start it with `countersink -- COMMAND`, or sample "
-				 "it with `countersink attach -p %d`",
-				 source->pid, source->pid);
+		return csink_top_attach_open(&source->attach, source->pid, NULL, why, why_len);
 	source->own_pid = csink_proc_own_number(source->pid);
 	if (source->own_pid <= 0)
 		source->own_pid = source->pid;
@@ -99,14 +98,19 @@ static int say_none(const struct csink_top_source *source, int err, char *why, s
 	return csink_why(err, why, why_len, "%s: %s", source->name, strerror(-err));
 }
 
-int csink_top_source_open(struct csink_top_source *source, const char *path, int32_t pid, char *why, size_t why_len)
+int csink_top_source_open(struct csink_top_source *source, const char *path, int32_t pid, const char *cgroup, char *why,
+			  size_t why_len)
 {
 	struct csink_moment *moment;
 	int err;
 
 	*source = (struct csink_top_source){.pid = pid};
+	if (cgroup) {
+		snprintf(source->name, sizeof(source->name), "%s", cgroup);
+		return csink_top_attach_open(&source->attach, 0, cgroup, why, why_len);
+	}
 	err = path ? find_directory(source, path, why, why_len) : find_by_process(source, why, why_len);
-	if (err)
+	if (err || source->attach)
 		return err;
 	err = csink_moment_take(source->path, source->own_pid, &moment);
 	if (err)
@@ -117,9 +121,17 @@ int csink_top_source_open(struct csink_top_source *source, const char *path, int
 	return 0;
 }
 
+void csink_top_source_close(struct csink_top_source *source)
+{
+	csink_top_attach_close(source->attach);
+	csink_moment_free(source->moment);
+	source->attach = NULL;
+	source->moment = NULL;
+}
+
 /* ---- while it runs ---- */
 
-int csink_top_source_take(const struct csink_top_source *source, struct csink_moment **out)
+static int take_moment(const struct csink_top_source *source, struct csink_moment **out)
 {
 	int err = csink_moment_take(source->path, source->own_pid, out);
 	bool is_live = source->pid ? csink_proc_is_running(source->pid, 0) : csink_run_is_live(source->path);
@@ -131,4 +143,57 @@ int csink_top_source_take(const struct csink_top_source *source, struct csink_mo
 		return -ESTALE;
 	}
 	return err;
+}
+
+static int read_moment(const struct csink_moment *before, const struct csink_moment *now, struct csink_top_sight *sight)
+{
+	uint64_t now_ns = csink_moment_ns(now), first_ns = csink_moment_first_ns(now);
+	int err = csink_collect_between(NULL, now, NULL, &sight->all);
+
+	if (!err && before)
+		err = csink_collect_between(before, now, NULL, &sight->last);
+	sight->nr_unread = csink_moment_nr_unread(now);
+	sight->ns[0] = before ? now_ns - csink_moment_ns(before) : 0;
+	sight->ns[1] = now_ns - CSINK_MIN(first_ns, now_ns);
+	return err;
+}
+
+int csink_top_source_take(struct csink_top_source *source, struct csink_top_sight *sight)
+{
+	struct csink_moment *now;
+	int err;
+
+	*sight = (struct csink_top_sight){0};
+	if (source->attach)
+		return csink_top_attach_take(source->attach, sight);
+	err = take_moment(source, &now);
+	if (err)
+		return err;
+	err = read_moment(source->moment, now, sight);
+	if (err) {
+		csink_top_sight_free(sight);
+		csink_moment_free(now);
+		return err;
+	}
+	csink_moment_free(source->moment);
+	source->moment = now;
+	return 0;
+}
+
+void csink_top_sight_free(struct csink_top_sight *sight)
+{
+	csink_profile_free(sight->last);
+	csink_profile_free(sight->all);
+	*sight = (struct csink_top_sight){0};
+}
+
+int csink_top_source_fd(const struct csink_top_source *source)
+{
+	return source->attach ? csink_top_attach_fd(source->attach) : -1;
+}
+
+void csink_top_source_drain(struct csink_top_source *source)
+{
+	if (source->attach)
+		csink_top_attach_drain(source->attach);
 }
