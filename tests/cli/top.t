@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 children=
-trap 'kill -KILL -- $children 2>/dev/null; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+trap 'kill -KILL -- $children 2>/dev/null; umount "$TMP/groups" 2>/dev/null; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
 mkdir -m 711 shm
 XDG_RUNTIME_DIR=$TMP/shm
 export XDG_RUNTIME_DIR
@@ -189,12 +189,20 @@ have_shares() { # TITLE
 		"$1: no figure is negative, and none of the interval is more than that of all"
 }
 
+unprofiled() { # COMMAND...: in the background, in a process group of its own; sets pid
+	setsid "$@" >/dev/null 2>&1 &
+	pid=$!
+	children="$children -$pid"
+	wait_until 30 grep -q "^Name:.${1##*/}" "/proc/$pid/status"
+}
+ticks() { # of CPU time of the process
+	cut -d ' ' -f 14 "/proc/$pid/stat"
+}
+
 countersink stat -x -o stat.csv -e task-clock -- true
 if grep -q '^task-clock,nanoseconds,counted' stat.csv; then
 	ls shm >before.shm
-	"$TARGETS/burn" 1000000 >/dev/null &
-	pid=$!
-	children="$children $pid"
+	unprofiled "$TARGETS/burn" 1000000
 	sampled 400 -p "$pid"
 	have_shares "top -p"
 	is "$(figure now.json 'd["pid"], d["command"], d["processes"]')" "($pid, 'burn ($pid)', 1)" "JSON names the process"
@@ -214,15 +222,17 @@ if grep -q '^task-clock,nanoseconds,counted' stat.csv; then
 		skip "top --cgroup" "no control groups can be made here"
 		end
 	fi
-	"$TARGETS/burn" 300 >/dev/null &
-	pid=$!
-	countersink top --once -j -d 3 -p "$pid" >now.json 2>err
+	unprofiled "$TARGETS/burn" 1000000
+	countersink top --once -j -d 1000 -p "$pid" >now.json 2>err &
+	top=$!
+	wait_until 30 eval 'ls -l /proc/$top/fd | grep -q perf_event'
+	used=$(ticks)
+	wait_until 60 eval '[ "$(ticks)" -ge $((used + 20)) ]'
+	end
+	wait "$top"
 	is "$? $(cat err) $(figure now.json 'd["state"]')" "0  ended" "a process that ends in the interval"
 	is "$(figure now.json 'row("functions", "burn_60")["last"]["total"] > 0')" True "it has what it did until then"
-	wait $pid
-	sleep 1000 &
-	pid=$!
-	children="$children $pid"
+	unprofiled sleep 1000
 	countersink top --once -d 0.3 -p "$pid" >table 2>err
 	is "$? $(tail -n 1 table) $(cat err)" "0 no sample yet " "a process that sleeps has no sample yet"
 	"$TARGETS/deny_perf" countersink top --once -p "$pid" >out 2>err
