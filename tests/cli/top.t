@@ -58,8 +58,10 @@ sampled() {
 listing() {
 	(cd "$1" && find . -printf '%P %i %m %U %n %s\n' | sort)
 }
-contents() { # also times
-	(cd "$1" && find . -printf '%P %i %m %U %n %s %T@ %C@\n' | sort && find . -type f -print0 | sort -z | xargs -0 sha256sum)
+contents() { # also times; recordings are sparse files of 256 MiB that have data at their beginning
+	(cd "$1" && find . -printf '%P %i %m %U %n %s %b %T@ %C@\n' | sort && find . -type f | sort | while read -r file; do
+		head -c 4194304 "$file" | sha256sum
+	done)
 }
 
 # ---- known shares
@@ -149,7 +151,7 @@ end
 # ---- an interpreter; threads; names that are hostile
 
 cat >evil.py <<'END'
-import threading, types
+import os, threading, types
 def spin():
     n = 0
     while True:
@@ -159,11 +161,14 @@ evil = 'evil\x1b[31m\x1b]0;title\x07\r'
 names = {'co_name': evil, 'co_qualname': evil} if hasattr(spin.__code__, 'co_qualname') else {'co_name': evil}
 named = types.FunctionType(spin.__code__.replace(**names), globals())
 threading.Thread(target=named, daemon=True).start()
+open('evil.pid', 'w').write('%d' % os.getpid())
 open('/proc/self/comm', 'w').write('th\x1b[7mread')
 spin()
 END
 if have python3; then
 	start countersink -q -o p.pb.gz -- python3 evil.py "$(printf 'argument\033[2J')"
+	wait_until 30 test -s evil.pid
+	children="$children $(cat evil.pid)"
 	wait_until 60 eval 'sampled 50 "$dir" && [ "$(figure now.json "row(\"functions\", \"spin\") is not None")" = True ]'
 	is "$(figure now.json 'row("functions", "spin")["module"]')" evil.py "a function of Python has its file"
 	countersink top --once "$dir" >table 2>&1
@@ -171,7 +176,8 @@ if have python3; then
 	countersink top --once -j "$dir" >>table 2>&1
 	unlike "$(cat table)" "$(printf '[\033\007\r]')" "no escape sequence of a name reaches the output"
 	like "$(cat table)" 'evil\\x1b\[31m' "a name with escape sequences is shown with its bytes"
-	end
+	kill -KILL "$(cat evil.pid)" # the launcher would be killed without it
+	wait "$pid" 2>/dev/null
 else
 	skip "functions of Python" "no python3"
 fi
@@ -256,8 +262,9 @@ is "$? $(cat out err)" "1 countersink: empty: there is no recording in it: no pr
 countersink top --once evil.py >out 2>err
 is "$? $(cat out err)" '1 countersink: evil.py is no run directory; `countersink report evil.py` prints a profile' "a file"
 LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c '"$0" 20; kill -KILL $$' "$TARGETS/burn" >out 2>&1
-for dead in shm/countersink-*; do
-	ls "$dead"/*.rec >/dev/null 2>&1 && break
+dead=
+for each in shm/countersink-*; do
+	! ls "$each"/*.rec >/dev/null 2>&1 || dead=$each
 done
 contents "$dead" >before.dead
 countersink top --once "$dead" >out 2>err
