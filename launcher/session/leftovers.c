@@ -15,7 +15,7 @@
 #include "include/internal/clock.h"
 #include "launcher/base/proc.h"
 #include "launcher/collect/recording_read.h"
-#include "launcher/collect/run_directory.h"
+#include "launcher/collect/run_reading.h"
 #include "preload/core/opendir_at.h"
 #include "preload/core/record/run_dir.h"
 
@@ -40,14 +40,14 @@ static bool take_recordings(int dir_fd, struct csink_leftover *out)
 	char path[600];
 	struct stat st;
 
-	while (dir && !written && (entry = readdir(dir))) {
+	while (dir && (entry = readdir(dir))) {
 		if (!csink_run_dir_is_recording(entry->d_name) ||
 		    fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", out->path, entry->d_name);
 		if (csink_recorded_read_header(path, &header, NULL, 0))
 			continue;
-		written = is_written(&header);
+		written |= is_written(&header);
 		out->nr_processes += header.seq == 0;
 		out->data_bytes += (uint64_t)st.st_blocks * 512;
 		if (out->start_realtime_ns && header.start_realtime_ns >= out->start_realtime_ns)
@@ -68,7 +68,8 @@ static bool is_ours(const char *path)
 	       (!geteuid() && !lstat(path, &st) && csink_run_dir_is_of(path, st.st_uid));
 }
 
-static bool look(const char *place, const char *name, struct csink_leftover *out)
+/* @is_live: of a run that goes on, which is not locked; else of one that has ended. */
+static bool look(const char *place, const char *name, bool is_live, struct csink_leftover *out)
 {
 	CSINK_AUTO_CLOSE int fd = -1;
 
@@ -77,8 +78,14 @@ static bool look(const char *place, const char *name, struct csink_leftover *out
 	    !is_ours(out->path))
 		return false;
 	fd = open(out->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (is_live) {
+		take_recordings(fd, out);
+		return out->start_realtime_ns && csink_run_is_live(out->path);
+	}
 	/* A launcher holds the lock as long as it lives. */
-	return fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && take_recordings(fd, out) && out->start_realtime_ns;
+	return !flock(fd, LOCK_EX | LOCK_NB) && take_recordings(fd, out) && out->start_realtime_ns;
 }
 
 static int compare(const void *a, const void *b)
@@ -89,7 +96,7 @@ static int compare(const void *a, const void *b)
 								  : left->start_realtime_ns < right->start_realtime_ns;
 }
 
-uint32_t csink_leftovers_find(struct csink_leftover *out, uint32_t max)
+static uint32_t find(bool is_live, struct csink_leftover *out, uint32_t max)
 {
 	const char *places[CSINK_RUN_DIR_PLACES];
 	struct csink_leftover one;
@@ -106,7 +113,7 @@ uint32_t csink_leftovers_find(struct csink_leftover *out, uint32_t max)
 		dir = places[i] && !again ? opendir(places[i]) : NULL;
 		while (dir && (entry = readdir(dir))) {
 			if (strncmp(entry->d_name, CSINK_RUN_DIR_PREFIX, strlen(CSINK_RUN_DIR_PREFIX)) ||
-			    strchr(entry->d_name, '.') || !look(places[i], entry->d_name, &one))
+			    strchr(entry->d_name, '.') || !look(places[i], entry->d_name, is_live, &one))
 				continue;
 			if (nr < max)
 				out[nr] = one;
@@ -115,4 +122,14 @@ uint32_t csink_leftovers_find(struct csink_leftover *out, uint32_t max)
 	}
 	qsort(out, CSINK_MIN(nr, max), sizeof(*out), compare);
 	return nr;
+}
+
+uint32_t csink_leftovers_find(struct csink_leftover *out, uint32_t max)
+{
+	return find(false, out, max);
+}
+
+uint32_t csink_live_runs_find(struct csink_leftover *out, uint32_t max)
+{
+	return find(true, out, max);
 }

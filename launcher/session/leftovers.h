@@ -22,4 +22,7 @@ struct csink_leftover {
  */
 uint32_t csink_leftovers_find(struct csink_leftover *out, uint32_t max);
 
+/** The same of runs that go on. */
+uint32_t csink_live_runs_find(struct csink_leftover *out, uint32_t max);
+
 #endif

@@ -276,19 +276,50 @@ gone=$!
 wait $gone
 countersink top --once -p $gone >out 2>err
 is "$? $(cat out err)" "1 countersink: there is no process $gone" "a process that is gone"
+mkdir -m 711 none
+# Runs of other tests may be in the places that all share.
+others=$(XDG_RUNTIME_DIR=$TMP/none countersink top --once -d 0.01 2>&1)
+case $others in
+"countersink: no run of this user goes on: "*)
+	is "$(XDG_RUNTIME_DIR=$TMP/none countersink top --once >/dev/null 2>&1; echo $?)" 1 "no target, and no run: status 1"
+	;;
+esac
+start env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/p.pb.gz" "$TARGETS/burn" 1000000
+one=$pid one_dir=$dir
+start env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/p.pb.gz" "$TARGETS/burn" 1000000
 countersink top --once >out 2>err
-is "$? $(cat out err)" "2 countersink: give exactly one target: -p PID, --cgroup PATH, or a run directory (see countersink help top)" "no target"
+is "$? $(cat out)" "1 " "no target, and several runs: status 1"
+like "$(cat err)" '^countersink: [0-9]+ runs go on; choose one by `countersink top DIRECTORY`:$' "that is reported"
+for each in "$dir" "$one_dir"; do
+	like "$(cat err)" "^countersink:   $TMP/$each  burn, 1 process$" "each is listed"
+done
+end
+pid=$one
+end
 countersink top --once -p 1 empty >out 2>err
 is $? 2 "two targets"
 countersink top --once -d 0 empty >out 2>err
 is "$? $(cat out err)" "2 countersink: option --interval: '0' is not a time in seconds above 0 (see countersink help top)" "an interval of 0"
 if [ "$(id -u)" = 0 ]; then
 	start env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/p.pb.gz" "$TARGETS/burn" 1000000
-	chmod 755 shm
+	chmod 1777 shm
 	unprivileged "$COUNTERSINK" top --once "$dir" >out 2>err
 	is "$? $(cat out err)" "1 countersink: $dir: Permission denied: it belongs to user ID 0; ask as that user or root" "another user's run"
 	unprivileged "$COUNTERSINK" top --once -p "$pid" >out 2>err
 	like "$? $(cat out err)" "^1 countersink: process $pid cannot be looked at .*: ask as its user, or as root$" "another user's process"
+	end
+	# Root may look at other users' runs, and changes nothing of them, either.
+	start setpriv --reuid=65534 --regid=65534 --clear-groups env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=/dev/null "$TARGETS/burn" 1000000
+	is "$(stat -c %u "$dir")" 65534 "a run of another user"
+	kill -STOP "$pid"
+	wait_until 30 grep -q '^State:.T' "/proc/$pid/status"
+	contents "$dir" >before.all
+	ok "root watches it" countersink top --once -d 0.1 "$dir"
+	ok "root watches its process" countersink top --once -d 0.1 -p "$pid"
+	countersink report -o other.pb.gz "$dir" >out 2>err
+	like "$(cat err)" "are kept: the run goes on" "root's report keeps it"
+	contents "$dir" | cmp -s before.all -
+	is $? 0 "nothing of it has changed"
 	end
 else
 	skip "another user's run" "needs root"

@@ -14,7 +14,10 @@
 #include "launcher/commands/top/top_picture.h"
 #include "launcher/commands/top/top_print.h"
 #include "launcher/commands/top/top_source.h"
+#include "launcher/session/leftovers.h"
 #include "launcher/symbols/symbols_kept.h"
+
+enum { MAX_RUNS = 16 }; /* that are listed */
 
 static uint32_t index_of(const char *word, const char *const *words)
 {
@@ -110,26 +113,53 @@ static int live(const struct csink_options *o, struct csink_top_source *source)
 	return csink_top_live(&screen);
 }
 
+/* The one run of the caller's that goes on. NULL: there is none, or there are several; that has been reported. */
+static const char *find_run(struct csink_leftover *run)
+{
+	struct csink_leftover all[MAX_RUNS];
+	uint32_t nr = csink_live_runs_find(all, MAX_RUNS);
+
+	*run = all[0];
+	if (nr == 1)
+		return run->path;
+	if (!nr) {
+		csink_say("no run of this user goes on: start one with `countersink -- COMMAND`, or give -p PID or "
+			  "--cgroup "
+			  "PATH to sample from outside");
+		return NULL;
+	}
+	csink_say("%u runs go on; choose one by `countersink top DIRECTORY`:", nr);
+	for (uint32_t i = 0; i < CSINK_MIN(nr, (uint32_t)MAX_RUNS); i++)
+		csink_say("  %s  %s, %u process%s", all[i].path, all[i].comm, all[i].nr_processes,
+			  all[i].nr_processes == 1 ? "" : "es");
+	return NULL;
+}
+
 static int main_top(const struct csink_options *o, int nr, char **operands)
 {
 	uint64_t pid = csink_options_number(o, CSINK_TOP_OPT_PID);
 	bool is_once = csink_options_bool(o, CSINK_TOP_OPT_ONCE);
 	static struct csink_top_source source;
 	const char *cgroup = csink_options_text(o, CSINK_TOP_OPT_CGROUP);
+	const char *directory = nr ? *operands : NULL;
+	struct csink_leftover run;
 	char why[CSINK_WHY_BYTES];
 	int status;
 
-	if (nr + !!pid + !!*cgroup != 1)
-		return csink_fail(CSINK_EXIT_USAGE,
-				  "give exactly one target: -p PID, --cgroup PATH, or a run directory "
-				  "(see countersink help top)");
+	if (nr + !!pid + !!*cgroup > 1)
+		return csink_fail(CSINK_EXIT_USAGE, "give one target: -p PID, --cgroup PATH, or a run directory (see "
+						    "countersink help top)");
+	if (!nr && !pid && !*cgroup) {
+		directory = find_run(&run);
+		if (!directory)
+			return CSINK_EXIT_FAILED;
+	}
 	if (pid > INT32_MAX)
 		return csink_fail(CSINK_EXIT_FAILED, "there is no process %s",
 				  csink_options_text(o, CSINK_TOP_OPT_PID));
 	if (!is_once && csink_options_bool(o, CSINK_TOP_OPT_JSON))
 		return csink_fail(CSINK_EXIT_USAGE, "option --json needs --once");
-	if (csink_top_source_open(&source, nr ? *operands : NULL, (int32_t)pid, *cgroup ? cgroup : NULL, why,
-				  sizeof(why)))
+	if (csink_top_source_open(&source, directory, (int32_t)pid, *cgroup ? cgroup : NULL, why, sizeof(why)))
 		return csink_fail(CSINK_EXIT_FAILED, "%s", why);
 	csink_symbols_keep_begin();
 	status = is_once ? once(o, &source) : live(o, &source);
