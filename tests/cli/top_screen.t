@@ -33,7 +33,7 @@ def point(passed, name, *why):
 
 class Screen:
     """What a terminal shows of what top writes."""
-    KNOWN = re.compile(rb'\x1b\[(?:(?P<set>\?(?:1049|7|25)[hl])|(?P<home>H)|(?P<line>K)|(?P<below>J)|(?P<all>2J)|(?P<style>[017]m))')
+    KNOWN = re.compile(rb'\x1b\[(?:(?P<set>\?(?:1049|7|25)[hl])|(?P<home>H)|(?P<line>K)|(?P<all>2J)|(?P<style>[017]m))')
 
     def __init__(self, columns, rows):
         self.foreign, self.styles, self.wrapped, self.modes = [], 0, False, {}
@@ -45,6 +45,7 @@ class Screen:
 
     def erase(self, y, x):
         if y < self.rows:
+            x = min(x, self.columns - 1)  # behind the last column the cursor is on it
             self.cells[y][x:] = [' '] * (self.columns - x)
 
     def feed(self, data):
@@ -65,9 +66,8 @@ class Screen:
                     self.x = self.y = 0
                 elif found['line']:
                     self.erase(self.y, self.x)
-                elif found['below'] or found['all']:
-                    self.erase(self.y, self.x if found['below'] else 0)
-                    for y in range(self.y + 1, self.rows):
+                elif found['all']:
+                    for y in range(self.rows):
                         self.erase(y, 0)
                 else:
                     self.styles += 1
@@ -227,12 +227,21 @@ def check_keys(directory):
     top.key('G', r'(?:.*\n)*>(?:.*\n){1,20}', 'G selects the last one')
     top.key('g', r'\A(?:.*\n){4}>', 'g selects the first one')
     top.key('\x1b[6~\x1b[5~', r'\A(?:.*\n){4}>', 'a page down and up')
+    top.key('\x1b[6;5~', r'\A(?:.*\n){5,}>', 'a page down with Control')
     top.key('t', r'process +thread$', 'a view begins without a selection')
     point(not re.search('(?m)^>', top.screen.text()), 'no row is selected there')
     top.key('f ', r'^countersink top: paused: ', 'space pauses')
     top.key(' ', r'^countersink top: (?!paused)', 'space goes on')
     top.key('+', r'every 2\.0 s', '+ doubles the interval')
     top.key('-', r'every 1\.0 s', '- halves it')
+    os.write(top.fd, b'd3000\r')
+    top.shows(r'every 3000\.0 s')
+    os.write(top.fd, b'-' * 15)
+    point(top.shows(r'every 0\.1 s'), '- has a minimum')
+    times = top.screen.text().split('\n')[1]
+    point(top.shows(r'\A.*\n(?!%s)' % re.escape(times)), 'the interval that has begun is shorter, too')
+    os.write(top.fd, b'd1\r')
+    top.shows(r'every 1\.0 s')
     top.key('d0.x3', r'^interval in seconds: 0\.3_$', 'd asks for the interval')
     top.key('\x7f25\r', r'every 0\.2 s', 'the answer is taken')
     point(top.shows(r'^last 0\.[0-9] s: '), 'the interval is used')
@@ -274,6 +283,19 @@ def check_signals(directory):
     point(top.shows('function$') and top.screen.modes[b'1049'] == b'h', 'it is drawn again when it goes on')
     os.write(top.fd, b'q')
     top.ends(0, 'q ends it after that')
+    top = Top(directory)
+    top.shows('function$')
+    os.write(top.fd, b'\x1a')
+    top.report()
+    os.kill(top.pid, signal.SIGTERM)
+    os.kill(top.pid, signal.SIGCONT)
+    gone, end = False, time.monotonic() + PATIENCE_S
+    while not gone and time.monotonic() < end:
+        gone = 'State:\tZ' in open('/proc/%d/status' % top.pid).read()
+        time.sleep(0.02)
+    point(gone, 'TERM and CONT, as a shell\'s kill sends them, end it while it is stopped, without the terminal')
+    os.write(top.ask, b'c')
+    top.ends(-signal.SIGTERM, 'it ends by TERM then')
 
 
 def check_end():
@@ -348,6 +370,9 @@ def check_names():
     top = Top('-d', '0.2', directory)
     top.shows(r'<string> .*2J$')
     top.key('j', r'^evil\\x1b\[31m\\x1b\]0;title\\x07\\x0d\\x0a.*2J  <string>$', 'a hostile name is shown with its bytes')
+    top.resize(20, 24)
+    point(top.shows(r'^evil.{13}\.\.\.\Z'), 'a name that is too long ends in the last column')
+    top.resize(80, 24)
     os.write(top.fd, b't')
     top.shows('thread$')
     point(not top.screen.foreign, 'none of its sequences reach the terminal', top.screen.foreign)

@@ -3,6 +3,7 @@
 #include "launcher/commands/top/top_live.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -22,10 +23,11 @@ struct live {
 	struct csink_top_terminal terminal;
 	struct csink_top_picture picture;
 	struct csink_top_keys keys;
-	uint64_t due_ns;  /* when the next picture is */
-	uint64_t cost_ns; /* what the last one took; 0: there was none */
-	int signo;        /* that ends it */
-	bool is_done;
+	uint64_t begun_ns; /* when the last one was begun, or failed */
+	uint64_t cost_ns;  /* what it took; 0: there was none */
+	uint64_t least_ns; /* from begun_ns to the next one, whatever the interval is */
+	int signo;         /* that ends it */
+	bool is_done, wants_now;
 };
 
 /* ---- pictures ---- */
@@ -46,7 +48,8 @@ static int take_picture(struct live *l)
 	l->picture = picture;
 	cost_ns = csink_monotonic_ns() - begun_ns;
 	/* One that reads the symbols of a new object is an exception. */
-	l->due_ns = begun_ns + CSINK_MAX(l->screen->interval_ns, COST_TIMES * CSINK_MIN(cost_ns, l->cost_ns));
+	l->least_ns = COST_TIMES * CSINK_MIN(cost_ns, l->cost_ns);
+	l->begun_ns = begun_ns;
 	l->cost_ns = cost_ns;
 	return 0;
 }
@@ -56,9 +59,10 @@ static void take_next(struct live *l)
 {
 	int err = take_picture(l);
 
+	l->wants_now = false;
 	l->screen->has_ended |= err == -ESTALE;
 	if (err)
-		l->due_ns = csink_monotonic_ns() + l->screen->interval_ns;
+		l->begun_ns = csink_monotonic_ns();
 }
 
 /* ---- signals and keys ---- */
@@ -90,6 +94,7 @@ static void obey(int signo)
 static void take_signals(struct live *l, int fd)
 {
 	struct signalfd_siginfo info;
+	bool is_resumed = false;
 
 	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
 		switch (info.ssi_signo) {
@@ -99,16 +104,19 @@ static void take_signals(struct live *l, int fd)
 		case SIGTSTP:
 			csink_top_terminal_leave(&l->terminal);
 			obey(SIGTSTP);
-			csink_top_terminal_enter(&l->terminal);
+			is_resumed = true;
 			break;
 		case SIGCONT: /* the shell may have changed the terminal meanwhile */
-			csink_top_terminal_enter(&l->terminal);
+			is_resumed = true;
 			break;
 		default:
 			l->signo = (int)info.ssi_signo;
 			l->is_done = true;
 		}
 	}
+	/* In the background this stops it again: not if another signal has come that ends it. */
+	if (is_resumed && !l->is_done)
+		csink_top_terminal_enter(&l->terminal);
 }
 
 static void take_keys(struct live *l)
@@ -122,18 +130,17 @@ static void take_keys(struct live *l)
 		enum csink_top_wish wish = key ? csink_top_screen_key(l->screen, key) : CSINK_TOP_GO_ON;
 
 		l->is_done = wish == CSINK_TOP_QUIT;
-		if (wish == CSINK_TOP_NOW)
-			l->due_ns = 0;
+		l->wants_now |= wish == CSINK_TOP_NOW;
 	}
 }
 
 static int wait_ms(const struct live *l)
 {
-	uint64_t now_ns = csink_monotonic_ns();
+	uint64_t now_ns = csink_monotonic_ns(), due_ns = l->begun_ns + CSINK_MAX(l->screen->interval_ns, l->least_ns);
 
 	if (l->screen->is_paused || l->screen->has_ended)
 		return -1;
-	return l->due_ns <= now_ns ? 0 : (int)((l->due_ns - now_ns) / 1000000 + 1);
+	return l->wants_now || due_ns <= now_ns ? 0 : (int)CSINK_MIN((due_ns - now_ns) / 1000000 + 1, INT_MAX);
 }
 
 static int watch(struct live *l, int signal_fd)

@@ -95,7 +95,7 @@ enum csink_top_wish csink_top_screen_key(struct csink_top_screen *s, int key)
 {
 	if (s->is_asking) {
 		take_answer(s, key);
-		return s->is_asking ? CSINK_TOP_GO_ON : CSINK_TOP_NOW;
+		return CSINK_TOP_GO_ON;
 	}
 	if (key == 'q' || key == 'Q')
 		return CSINK_TOP_QUIT;
@@ -214,13 +214,10 @@ static void draw_rows(struct drawing *d)
 	struct csink_top_screen *s = d->s;
 
 	s->height = d->left ? d->left - 1 : 0; /* but for the last line */
-	if (s->selected >= (int64_t)s->nr_rows)
-		s->selected = (int64_t)s->nr_rows - 1;
 	if (s->selected >= 0 && s->selected < s->first)
 		s->first = (uint32_t)s->selected;
 	if (s->selected >= 0 && s->selected >= (int64_t)s->first + s->height)
 		s->first = (uint32_t)s->selected - CSINK_MAX(s->height, 1U) + 1;
-	s->first = CSINK_MIN(s->first, s->nr_rows);
 	for (uint32_t i = 0; i < s->height && s->first + i < s->nr_rows; i++) {
 		bool is_selected = s->selected == (int64_t)s->first + i;
 
@@ -256,6 +253,9 @@ static void draw(struct drawing *d)
 
 	fputs("\033[H", d->out);
 	s->nr_rows = csink_top_picture_sort(s->picture, s->view, s->sort);
+	/* The picture may be a new one, with fewer rows. */
+	s->selected = CSINK_MIN(s->selected, (int64_t)s->nr_rows - 1);
+	s->first = CSINK_MIN(s->first, CSINK_MAX(s->nr_rows, 1U) - 1);
 	if (s->shows_help) {
 		for (size_t i = 0; i < CSINK_ARRAY_SIZE(help); i++)
 			put_line(d, help[i]);
@@ -272,7 +272,6 @@ static void draw(struct drawing *d)
 		}
 	}
 	draw_last_line(d);
-	fputs("\033[J", d->out);
 }
 
 int csink_top_screen_draw(struct csink_top_screen *screen, const struct csink_top_terminal *terminal)

@@ -2,6 +2,7 @@
 #include "launcher/commands/top/top_terminal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -71,7 +72,10 @@ int csink_top_terminal_write(const char *text, size_t bytes)
 	while (bytes) {
 		ssize_t done = write(STDOUT_FILENO, text, bytes);
 
-		if (done < 0 && errno != EINTR)
+		/* Another program may have made the terminal one that does not wait. */
+		if (done < 0 && errno == EAGAIN)
+			poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, -1);
+		else if (done < 0 && errno != EINTR)
 			return -errno;
 		done = CSINK_MAX(done, 0);
 		text += done;
@@ -118,10 +122,9 @@ int csink_top_keys_feed(struct csink_top_keys *keys, unsigned char byte)
 		keys->at = CSINK_KEYS_PLAIN; /* the escape key, then another one */
 		return byte;
 	case CSINK_KEYS_SEQUENCE:
-		if (byte >= '0' && byte <= '9')
+		keys->is_modified |= byte == ';'; /* then come Shift, Control, ... */
+		if (byte >= '0' && byte <= '9' && !keys->is_modified)
 			keys->number = CSINK_MIN(keys->number, 1000) * 10 + byte - '0';
-		else if (byte == ';')
-			keys->number = 0;
 		if (byte < 0x40)
 			return CSINK_KEY_NONE;
 		keys->at = CSINK_KEYS_PLAIN;

@@ -28,7 +28,8 @@ enum csink_top_key {
 /* Where a key's sequence has been read to. */
 struct csink_top_keys {
 	enum { CSINK_KEYS_PLAIN, CSINK_KEYS_ESCAPE, CSINK_KEYS_SEQUENCE } at;
-	int number; /* the sequence's last */
+	int number; /* the sequence's first */
+	bool is_modified;
 };
 
 struct csink_top_terminal {
