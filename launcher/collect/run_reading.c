@@ -83,20 +83,40 @@ static bool is_written(int dir_fd, const char *name)
 	return csink_run_directory_read_head(dir_fd, name, &head) && csink_proc_is_running(head.pid, 0);
 }
 
+static bool has_next(int dir_fd, const struct csink_rec_header *head)
+{
+	char next[64];
+
+	snprintf(next, sizeof(next), "%d.%u" CSINK_REC_SUFFIX, (int)head->pid, head->seq + 1);
+	return !faccessat(dir_fd, next, F_OK, 0);
+}
+
 /* Between an exec and the constructor of the next image no process has a recording open. */
 static bool is_in_exec(int dir_fd, const char *name)
 {
 	struct csink_rec_header head;
-	char next[64];
 
-	if (!csink_run_directory_read_head(dir_fd, name, &head) || head.state != CSINK_REC_EXECED)
-		return false;
-	snprintf(next, sizeof(next), "%d.%u" CSINK_REC_SUFFIX, (int)head.pid, head.seq + 1);
-	return faccessat(dir_fd, next, F_OK, 0) && csink_proc_is_running(head.pid, 0);
+	return csink_run_directory_read_head(dir_fd, name, &head) && head.state == CSINK_REC_EXECED &&
+	       !has_next(dir_fd, &head) && csink_proc_is_running(head.pid, 0);
 }
 
-/* @path: of a run directory; NULL: of the one beside it that belongs to another user. */
-static bool has_writers(int dir_fd, const char *path)
+/* By its header, no process writes there any more. */
+static bool is_finished(int dir_fd, const char *name)
+{
+	struct csink_rec_header head;
+
+	if (!csink_run_directory_read_head(dir_fd, name, &head))
+		return false;
+	return head.state == CSINK_REC_EXITED ? !csink_proc_is_running(head.pid, 0)
+					      : head.state == CSINK_REC_EXECED && has_next(dir_fd, &head);
+}
+
+/*
+ * @path          of a run directory; NULL: of the one beside it that belongs to another user.
+ * @trusts_heads  a recording that is finished by its header is not asked for: as long as that takes, no other process
+ *                could open it for writing.
+ */
+static bool has_writers(int dir_fd, const char *path, bool trusts_heads)
 {
 	char beside_path[CSINK_RUN_DIRECTORY_PATH + 16];
 	struct dirent **entries;
@@ -107,13 +127,14 @@ static bool has_writers(int dir_fd, const char *path)
 		CSINK_AUTO_CLOSE int beside = -1;
 
 		if (csink_run_dir_is_recording(entries[i]->d_name)) {
-			found = is_written(dir_fd, entries[i]->d_name) || is_in_exec(dir_fd, entries[i]->d_name);
+			found = !(trusts_heads && is_finished(dir_fd, entries[i]->d_name)) &&
+				(is_written(dir_fd, entries[i]->d_name) || is_in_exec(dir_fd, entries[i]->d_name));
 			continue;
 		}
 		if (path)
 			beside = csink_run_directory_beside(path, entries[i]->d_name, beside_path, sizeof(beside_path));
 		if (beside >= 0)
-			found = has_writers(beside, NULL);
+			found = has_writers(beside, NULL, trusts_heads);
 	}
 	if (nr >= 0)
 		free_entries(entries, nr);
@@ -142,19 +163,19 @@ int csink_reading_take(struct csink_reading *reading, const char *path)
 		if (csink_run_dir_is_written(reading->fd, reading->entries[i]->d_name) ||
 		    is_in_exec(reading->fd, reading->entries[i]->d_name))
 			return -EBUSY;
-	return has_writers(reading->fd, path) ? -EBUSY : 0;
+	return has_writers(reading->fd, path, false) ? -EBUSY : 0;
 }
 
 bool csink_reading_is_live(const struct csink_reading *reading, const char *path)
 {
-	return has_writers(reading->fd, path);
+	return has_writers(reading->fd, path, false);
 }
 
 bool csink_run_is_live(const char *path)
 {
 	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	return fd >= 0 && has_writers(fd, path);
+	return fd >= 0 && has_writers(fd, path, true);
 }
 
 int csink_reading_remove(struct csink_reading *reading, const char *path)
@@ -166,7 +187,7 @@ int csink_reading_remove(struct csink_reading *reading, const char *path)
 	/* Until the directory is gone, other readers wait in csink_reading_open(). */
 	if (flock(reading->fd, LOCK_EX | LOCK_NB) && !is_ended && errno == EWOULDBLOCK)
 		return -EWOULDBLOCK;
-	if (!is_ended && has_writers(reading->fd, path))
+	if (!is_ended && has_writers(reading->fd, path, false))
 		return -EBUSY;
 	csink_run_directory_clear(path);
 	return 0;

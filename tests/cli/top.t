@@ -148,6 +148,20 @@ else
 fi
 end
 
+# Recordings of processes that have ended, and of programs before an exec: to ask the kernel who writes one keeps others
+# from opening it.
+if have strace; then
+	start env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_MAX_MEMORY=4 COUNTERSINK_OUTPUT="$TMP/p.pb.gz" \
+		sh -c '"$0" 5; "$0" 5; exec "$0" 1000000' "$TARGETS/burn"
+	wait_until 30 ls "$dir/$pid.1.rec"
+	strace -f -o calls -e trace=fcntl countersink top --once -d 0.1 "$dir" >/dev/null 2>&1
+	is "$(ls "$dir"/*.rec | wc -l) $(grep -c 'F_SETLEASE.* = 0' calls)" "4 0" "no recording of a process that has ended is locked by a lease"
+	end
+	rm -rf "$dir"
+else
+	skip "no recording of a process that has ended is locked by a lease" "no strace"
+fi
+
 # ---- an interpreter; threads; names that are hostile
 
 cat >evil.py <<'END'
