@@ -95,13 +95,13 @@ class Screen:
 class Top:
     """countersink top as the foreground job of a shell: the child of a session leader, in a process group of its own."""
 
-    def __init__(self, *args, size=(80, 24), env=None):
+    def __init__(self, *args, size=(80, 24), env=None, is_foreground=True):
         self.screen, self.rest = Screen(*size), b''
         reports, report = os.pipe()
         asked, self.ask = os.pipe()
         pid, self.fd = pty.fork()
         if not pid:
-            self.lead([COUNTERSINK, 'top', *args], size, {**os.environ, 'TERM': 'xterm', **(env or {})}, report, asked)
+            self.lead([COUNTERSINK, 'top', *args], size, {**os.environ, 'TERM': 'xterm', **(env or {})}, report, asked, is_foreground)
         os.close(report)
         os.close(asked)
         children.append(pid)
@@ -110,13 +110,14 @@ class Top:
         self.pid = int(self.report())
 
     @staticmethod
-    def lead(command, size, env, report, asked):
+    def lead(command, size, env, report, asked, is_foreground):
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', size[1], size[0], 0, 0))
         job = os.fork()
         if not job:
             os.setpgid(0, 0)
-            os.tcsetpgrp(0, os.getpgrp())
+            if is_foreground:
+                os.tcsetpgrp(0, os.getpgrp())
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
             os.execve(command[0], command, env)
         os.write(report, b'%d\n' % job)
@@ -181,6 +182,21 @@ class Top:
     def ends(self, status, name):
         got = self.report()
         point(got == 'ended %d' % status and self.is_restored(), name, got, self.screen.modes, termios.tcgetattr(self.fd)[3])
+        os.close(self.ask)
+        os.close(self.fd)
+
+    def is_ended_by_kill(self):
+        """TERM and CONT, as a shell's kill sends them to a job that is stopped; the terminal is another job's."""
+        os.kill(self.pid, signal.SIGTERM)
+        os.kill(self.pid, signal.SIGCONT)
+        is_gone, end = False, time.monotonic() + PATIENCE_S
+        while not is_gone and time.monotonic() < end:
+            is_gone = 'State:\tZ' in open('/proc/%d/status' % self.pid).read()
+            time.sleep(0.02)
+        point(is_gone, 'TERM and CONT, as a shell\'s kill sends them, end it while it is stopped')
+        os.write(self.ask, b'c')
+        got = self.report()
+        point(got == 'ended %d' % -signal.SIGTERM, 'it ends by TERM then', got)
         os.close(self.ask)
         os.close(self.fd)
 
@@ -287,15 +303,11 @@ def check_signals(directory):
     top.shows('function$')
     os.write(top.fd, b'\x1a')
     top.report()
-    os.kill(top.pid, signal.SIGTERM)
-    os.kill(top.pid, signal.SIGCONT)
-    gone, end = False, time.monotonic() + PATIENCE_S
-    while not gone and time.monotonic() < end:
-        gone = 'State:\tZ' in open('/proc/%d/status' % top.pid).read()
-        time.sleep(0.02)
-    point(gone, 'TERM and CONT, as a shell\'s kill sends them, end it while it is stopped, without the terminal')
-    os.write(top.ask, b'c')
-    top.ends(-signal.SIGTERM, 'it ends by TERM then')
+    top.is_ended_by_kill()
+    top = Top(directory, is_foreground=False)
+    got = top.report()
+    point(got == 'stopped %d' % signal.SIGTTOU and not top.screen.modes, 'in the background it stops, and leaves the terminal as it is', got)
+    top.is_ended_by_kill()
 
 
 def check_end():

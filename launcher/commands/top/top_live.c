@@ -143,6 +143,15 @@ static int wait_ms(const struct live *l)
 	return l->wants_now || due_ns <= now_ns ? 0 : (int)CSINK_MIN((due_ns - now_ns) / 1000000 + 1, INT_MAX);
 }
 
+/* Setting up the terminal would stop it as well, but then with signals blocked that are to end it. */
+static void stop_in_background(void)
+{
+	pid_t foreground = tcgetpgrp(STDIN_FILENO);
+
+	if (foreground > 0 && foreground != getpgrp())
+		raise(SIGTTOU);
+}
+
 static int watch(struct live *l, int signal_fd)
 {
 	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -187,6 +196,7 @@ int csink_top_live(struct csink_top_screen *screen)
 		return csink_fail(CSINK_EXIT_FAILED, "%s: %s", screen->source->name,
 				  err == -ESTALE ? "the run has ended" : strerror(-err));
 	screen->picture = &l.picture;
+	stop_in_background();
 	signal_fd = open_signals();
 	err = signal_fd < 0 ? -errno : watch(&l, signal_fd);
 	csink_top_picture_free(&l.picture);
