@@ -54,6 +54,7 @@ static void print_table(const struct csink_options *o, const struct csink_top_so
 	}
 }
 
+/* Less than the interval if what is sampled from outside ends. */
 static void wait_interval(struct csink_top_source *source, uint64_t interval_ns)
 {
 	uint64_t end_ns = csink_monotonic_ns() + interval_ns, now_ns;
@@ -63,7 +64,8 @@ static void wait_interval(struct csink_top_source *source, uint64_t interval_ns)
 		uint64_t ms = (end_ns - now_ns) / 1000000 + 1;
 
 		poll(&fd, 1, (int)CSINK_MIN(ms, fd.fd < 0 ? (uint64_t)INT_MAX : (uint64_t)CSINK_TOP_DRAIN_MS));
-		csink_top_source_drain(source);
+		if (!csink_top_source_drain(source))
+			return;
 	}
 }
 

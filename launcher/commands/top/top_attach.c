@@ -196,8 +196,9 @@ int csink_top_attach_fd(const struct csink_top_attach *a)
 	return a->follow.counters.rings.epoll_fd;
 }
 
-void csink_top_attach_drain(struct csink_top_attach *a)
+bool csink_top_attach_drain(struct csink_top_attach *a)
 {
 	if (!a->is_over)
 		csink_attach_follow_drain(&a->follow, false);
+	return csink_attach_counters_living(&a->follow.counters);
 }

@@ -2,6 +2,7 @@
 #ifndef CSINK_TOP_ATTACH_H
 #define CSINK_TOP_ATTACH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,6 @@ void csink_top_attach_close(struct csink_top_attach *attach);
 /** As csink_top_source_take(), _fd() and _drain(). */
 int csink_top_attach_take(struct csink_top_attach *attach, struct csink_top_sight *sight);
 int csink_top_attach_fd(const struct csink_top_attach *attach);
-void csink_top_attach_drain(struct csink_top_attach *attach);
+bool csink_top_attach_drain(struct csink_top_attach *attach);
 
 #endif

@@ -192,8 +192,7 @@ int csink_top_source_fd(const struct csink_top_source *source)
 	return source->attach ? csink_top_attach_fd(source->attach) : -1;
 }
 
-void csink_top_source_drain(struct csink_top_source *source)
+bool csink_top_source_drain(struct csink_top_source *source)
 {
-	if (source->attach)
-		csink_top_attach_drain(source->attach);
+	return !source->attach || csink_top_attach_drain(source->attach);
 }

@@ -53,7 +53,8 @@ int csink_top_source_take(struct csink_top_source *source, struct csink_top_sigh
 
 /** An fd that becomes readable when csink_top_source_drain() is due, at the latest every 50 ms; -1: never. */
 int csink_top_source_fd(const struct csink_top_source *source);
-void csink_top_source_drain(struct csink_top_source *source);
+/** Returns false once no process that is sampled from outside lives: no interval goes on then. */
+bool csink_top_source_drain(struct csink_top_source *source);
 
 enum { CSINK_TOP_DRAIN_MS = 50 };
 
