@@ -218,6 +218,9 @@ unprofiled() { # COMMAND...: in the background, in a process group of its own; s
 ticks() { # of CPU time of the process
 	cut -d ' ' -f 14 "/proc/$pid/stat"
 }
+has_used() { # TICKS
+	[ "$(ticks)" -ge "$1" ]
+}
 
 countersink stat -x -o stat.csv -e task-clock -- true
 if grep -q '^task-clock,nanoseconds,counted' stat.csv; then
@@ -246,8 +249,7 @@ if grep -q '^task-clock,nanoseconds,counted' stat.csv; then
 	countersink top --once -j -d 1000 -p "$pid" >now.json 2>err &
 	top=$!
 	wait_until 30 eval 'ls -l /proc/$top/fd | grep -q perf_event'
-	used=$(ticks)
-	wait_until 60 eval '[ "$(ticks)" -ge $((used + 20)) ]'
+	wait_until 60 has_used $(($(ticks) + 20))
 	end
 	wait "$top"
 	is "$? $(cat err) $(figure now.json 'd["state"]')" "0  ended" "a process that ends in the interval"
