@@ -274,7 +274,7 @@ int main(void)
 	return done();
 }
 #elif defined(__aarch64__)
-/* As glibc's _dl_runtime_resolve(): entered with the return address in a pushed pair, of which the CFA knows nothing.
+/* As glibc's _dl_runtime_resolve(): entered with the return address in a pushed pair, which the CFA leaves out.
  */
 __asm__(".text\n"
 	".globl cfi_usual, cfi_entered, cfi_saved\n"
