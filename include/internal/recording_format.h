@@ -30,7 +30,15 @@
 #define CSINK_REC_MAX_BYTES (1ULL << 30)
 
 #define CSINK_MAX_EVENTS 8
-#define CSINK_NR_RANK_VARIABLES 7
+/* Of the environment of a rank of a parallel job: its number, and then how many ranks there are. */
+#define CSINK_RANK_NUMBERS(X) X(OMPI_COMM_WORLD_RANK) X(PMI_RANK) X(PMIX_RANK) X(SLURM_PROCID)
+#define CSINK_RANK_SIZES(X) X(OMPI_COMM_WORLD_SIZE) X(PMI_SIZE) X(SLURM_STEP_NUM_TASKS)
+#define CSINK_RANK_INDEX(name) CSINK_##name,
+enum {
+	CSINK_RANK_NUMBERS(CSINK_RANK_INDEX) CSINK_NR_RANK_NUMBERS,
+	CSINK_RANK_LAST_NUMBER = CSINK_NR_RANK_NUMBERS - 1, /* the next one's place */
+	CSINK_RANK_SIZES(CSINK_RANK_INDEX) CSINK_NR_RANK_VARIABLES
+};
 #define CSINK_RANK_VALUE_BYTES 16 /* longer values are cut: no number of a process has as many digits */
 #define CSINK_MAX_DEPTH 512
 
@@ -140,7 +148,7 @@ struct csink_rec_header {
 	char comm[16];
 	char exe[512];      /* readlink /proc/self/exe; "" unknown */
 	char cmdline[1024]; /* arguments, each ended by NUL, cut to size */
-	/* What the environment had of the variables that csink_rank_take() reads, in its order; "": not set. */
+	/* What the environment had of the variables of CSINK_RANK_NUMBERS and _SIZES; "": not set. */
 	char rank_values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
 
 	/* CSINK_REC_COLLECTED (_WHOLE: the process had ended before), set by the process that collects and removes the

@@ -164,6 +164,23 @@ void csink_options_where(const struct csink_options *o, uint32_t index, char *ou
 	}
 }
 
+/* Returns NULL for a number of the option's kind, else what it is instead. */
+static const char *why_no_number(unsigned int flags, const char *text)
+{
+	uint64_t number;
+	int err;
+
+	if (flags & CSINK_OPT_SECONDS) {
+		err = parse_seconds(text, &number);
+		return !err ? NULL : err == -ERANGE ? "too long" : "not a time in seconds above 0";
+	}
+	err = flags & CSINK_OPT_BYTES ? parse_bytes(text, &number) : csink_number_parse(text, &number);
+	return !err                      ? NULL
+	       : err == -ERANGE          ? "too large"
+	       : flags & CSINK_OPT_BYTES ? "not a number of bytes above 0 (as 4096, 512K, 64M, 2G)"
+					 : "not a whole number above 0";
+}
+
 /* Judge a value that was set. */
 static int check_value(struct csink_options *o, uint32_t index)
 {
@@ -171,32 +188,18 @@ static int check_value(struct csink_options *o, uint32_t index)
 	const char *text = o->values[index].text;
 	char hint[256], list[128], where[64];
 	struct csink_nearest near;
-	uint64_t number;
-	int err;
+	const char *why;
 
 	csink_options_where(o, index, where, sizeof(where));
 	if (opt->flags & CSINK_OPT_BOOL) {
 		if (csink_bool_parse(text) >= 0)
 			return 0;
 		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is neither yes nor no: use 1 or 0", where, text);
-	} else if (opt->flags & CSINK_OPT_NUMBER) {
-		err = csink_number_parse(text, &number);
-		if (!err)
+	} else if (opt->flags & (CSINK_OPT_NUMBER | CSINK_OPT_SECONDS | CSINK_OPT_BYTES)) {
+		why = why_no_number(opt->flags, text);
+		if (!why)
 			return 0;
-		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
-			 err == -ERANGE ? "too large" : "not a whole number above 0");
-	} else if (opt->flags & CSINK_OPT_SECONDS) {
-		err = parse_seconds(text, &number);
-		if (!err)
-			return 0;
-		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
-			 err == -ERANGE ? "too long" : "not a time in seconds above 0");
-	} else if (opt->flags & CSINK_OPT_BYTES) {
-		err = parse_bytes(text, &number);
-		if (!err)
-			return 0;
-		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
-			 err == -ERANGE ? "too large" : "not a number of bytes above 0 (as 4096, 512K, 64M, 2G)");
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text, why);
 	} else if (strchr(opt->arg, '|')) {
 		if (is_choice(opt->arg, text, &near))
 			return 0;

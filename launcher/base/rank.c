@@ -10,15 +10,20 @@
 #include "include/internal/base.h"
 #include "launcher/base/message.h"
 
-/* Indexes of csink_rank_take()'s values. PMIX_RANK has no variable with the size beside it. */
+#define SOURCE(rank, size)                                                                                             \
+	{                                                                                                              \
+		CSINK_##rank, CSINK_##size, #rank, #size                                                               \
+	}
+
+/* PMIX_RANK has no variable with the size beside it. */
 static const struct source {
 	uint8_t rank, size;
 	const char *rank_name, *size_name;
 } sources[] = {
-	{0, 4, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-	{1, 5, "PMI_RANK", "PMI_SIZE"},
+	SOURCE(OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE),
+	SOURCE(PMI_RANK, PMI_SIZE),
 	/* srun sets the latter, and not sbatch, whose script has a SLURM_PROCID as well. */
-	{3, 6, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+	SOURCE(SLURM_PROCID, SLURM_STEP_NUM_TASKS),
 };
 
 /* Digits alone, up to INT32_MAX. */

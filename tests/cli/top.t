@@ -165,7 +165,7 @@ fi
 # ---- an interpreter; threads; names that are hostile
 
 cat >evil.py <<'END'
-import os, threading, types
+import threading, types
 def spin():
     n = 0
     while True:
@@ -175,14 +175,11 @@ evil = 'evil\x1b[31m\x1b]0;title\x07\r'
 names = {'co_name': evil, 'co_qualname': evil} if hasattr(spin.__code__, 'co_qualname') else {'co_name': evil}
 named = types.FunctionType(spin.__code__.replace(**names), globals())
 threading.Thread(target=named, daemon=True).start()
-open('evil.pid', 'w').write('%d' % os.getpid())
 open('/proc/self/comm', 'w').write('th\x1b[7mread')
 spin()
 END
 if have python3; then
 	start countersink -q -o p.pb.gz -- python3 evil.py "$(printf 'argument\033[2J')"
-	wait_until 30 test -s evil.pid
-	children="$children $(cat evil.pid)"
 	wait_until 60 eval 'sampled 50 "$dir" && [ "$(figure now.json "row(\"functions\", \"spin\") is not None")" = True ]'
 	is "$(figure now.json 'row("functions", "spin")["module"]')" evil.py "a function of Python has its file"
 	countersink top --once "$dir" >table 2>&1
@@ -190,8 +187,7 @@ if have python3; then
 	countersink top --once -j "$dir" >>table 2>&1
 	unlike "$(cat table)" "$(printf '[\033\007\r]')" "no escape sequence of a name reaches the output"
 	like "$(cat table)" 'evil\\x1b\[31m' "a name with escape sequences is shown with its bytes"
-	kill -KILL "$(cat evil.pid)" # the launcher would be killed without it
-	wait "$pid" 2>/dev/null
+	end
 else
 	skip "functions of Python" "no python3"
 fi

@@ -248,6 +248,13 @@ static void run_unprofiled(struct csink_thread *thread)
 static void copy_findings(struct csink_rec_header *to, const struct csink_rec_header *from)
 {
 	/* Neighbours in the header: fewer calls. */
+	_Static_assert(offsetof(struct csink_rec_header, rank_values) ==
+			       offsetof(struct csink_rec_header, exe) + sizeof(to->exe) + sizeof(to->cmdline),
+		       "exe, cmdline and rank_values are neighbours");
+	_Static_assert(offsetof(struct csink_rec_header, unwind_reason) == offsetof(struct csink_rec_header, unwind) +
+										   sizeof(to->unwind) +
+										   sizeof(to->engine_reason),
+		       "unwind and both reasons are neighbours");
 	memcpy(to->exe, from->exe, sizeof(to->exe) + sizeof(to->cmdline) + sizeof(to->rank_values));
 	memcpy(&to->unwind, &from->unwind, sizeof(to->unwind) + sizeof(to->engine_reason) + sizeof(to->unwind_reason));
 }

@@ -9,11 +9,9 @@
 
 #include "include/internal/base.h"
 
-#define CSINK_NR_RANKS 4 /* the first of the variables; the others are sizes of jobs */
-
-/* Each ended by NUL, so that none needs a relocation. The launcher's rank.c has the same order. */
-static const char rank_variables[] = "OMPI_COMM_WORLD_RANK\0PMI_RANK\0PMIX_RANK\0SLURM_PROCID\0"
-				     "OMPI_COMM_WORLD_SIZE\0PMI_SIZE\0SLURM_STEP_NUM_TASKS\0";
+/* Each ended by NUL, so that none needs a relocation. */
+#define WITH_NUL(name) #name "\0"
+static const char rank_variables[] = CSINK_RANK_NUMBERS(WITH_NUL) CSINK_RANK_SIZES(WITH_NUL);
 
 const char *csink_rank_take(char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES])
 {
@@ -26,7 +24,7 @@ const char *csink_rank_take(char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALU
 		if (!value)
 			continue;
 		snprintf(values[i], CSINK_RANK_VALUE_BYTES, "%s", value);
-		if (i < CSINK_NR_RANKS && *value && !rank)
+		if (i < CSINK_NR_RANK_NUMBERS && *value && !rank)
 			rank = value;
 	}
 	return rank ? rank : "0";

@@ -30,9 +30,8 @@ static inline const char *csink_output_name(const char *path)
 }
 
 /**
- * Copy what the environment has of OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK, SLURM_PROCID, and then of those variables
- * that say how many ranks there are: OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS. A value is cut to its room;
- * of one that is not set nothing is written. Returns the first of the former that is not empty, else "0".
+ * Copy what the environment has of the variables of CSINK_RANK_NUMBERS and _SIZES. A value is cut to its room; of one
+ * that is not set nothing is written. Returns the first of the numbers that is not empty, else "0".
  */
 const char *csink_rank_take(char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES]);
 
