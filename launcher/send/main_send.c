@@ -99,7 +99,7 @@ int main(int argc, char **argv)
 		puts("countersink-send " CSINK_VERSION);
 	else if (o.request == CSINK_REQUEST_CONFIG)
 		csink_options_print_config(stdout, &o);
-	else if (!*csink_options_text(&o, CSINK_SEND_OPT_TO) || at == argc)
+	else if (!*csink_send_server(&o) || at == argc)
 		return csink_fail(CSINK_EXIT_USAGE, "%s (see countersink-send --help)",
 				  at == argc ? "no profile given" : "no server given: --to=URL");
 	else

@@ -9,7 +9,7 @@
 	X(TO, 't', "URL", "", CSINK_OPT_NO_ENV,                                                                        \
 	  "the server: pyroscope+https://HOST, parca+https://HOST, otlp+https://HOST, put+https://HOST/PATH or "       \
 	  "s3+https://HOST/BUCKET/KEY; all kinds but s3 also take http://; pyroscope or otlp alone: as their "         \
-	  "environment variables have it (needed)")                                                                    \
+	  "environment variables have it (default: $COUNTERSINK_SEND; one is needed)")                                 \
 	CSINK_SENDING_OPTIONS(X)                                                                                       \
 	X(SERVICE, 0, "NAME", "", CSINK_OPT_NO_ENV,                                                                    \
 	  "pyroscope, parca, otlp: the application's name there (default: by the kind's variables, else the "          \

@@ -68,7 +68,7 @@ static int pyroscope_url(struct csink_send_request *r, const struct csink_send_s
 {
 	CSINK_AUTO_FREE char *name = pyroscope_name(s, p);
 	int64_t from = p->time_ns / (int64_t)CSINK_NS_PER_S ?: time(NULL);
-	int64_t seconds = (p->duration_ns + (int64_t)CSINK_NS_PER_S - 1) / (int64_t)CSINK_NS_PER_S;
+	int64_t seconds = p->duration_ns / (int64_t)CSINK_NS_PER_S + (p->duration_ns % (int64_t)CSINK_NS_PER_S > 0);
 	size_t bytes;
 	FILE *out = name ? open_memstream(&r->url, &bytes) : NULL;
 

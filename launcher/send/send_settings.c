@@ -316,12 +316,19 @@ static const char *const paths[CSINK_NR_SEND_KINDS] = {
 	[CSINK_SEND_OTLP] = "/v1development/profiles",
 };
 
+const char *csink_send_server(const struct csink_options *o)
+{
+	const char *given = csink_options_text(o, CSINK_SEND_OPT_TO), *variable = getenv(CSINK_ENV_PREFIX "SEND");
+
+	return *given ? given : variable ? variable : "";
+}
+
 int csink_send_settings_read(struct csink_send_settings *s, const struct csink_options *o, char *why, size_t why_bytes)
 {
 	const char *headers = csink_options_text(o, CSINK_SEND_OPT_SEND_HEADERS);
 	const char *ca = csink_options_text(o, CSINK_SEND_OPT_SEND_CA);
 	const char *service = csink_options_text(o, CSINK_SEND_OPT_SERVICE);
-	int err = csink_send_url_read(csink_options_text(o, CSINK_SEND_OPT_TO), &s->to, why, why_bytes);
+	int err = csink_send_url_read(csink_send_server(o), &s->to, why, why_bytes);
 
 	s->timeout_ns = csink_options_seconds(o, CSINK_SEND_OPT_SEND_TIMEOUT);
 	s->ca = *ca ? ca : NULL;

@@ -29,6 +29,9 @@ struct csink_send_settings {
 	struct csink_wire_options wire;
 };
 
+/** The server's address: --to, else COUNTERSINK_SEND; "": neither is given. Context: init. */
+const char *csink_send_server(const struct csink_options *o);
+
 /**
  * Read them. @why  on failure, one line for people.
  * Returns 0, -EINVAL, -ENOMEM, or -errno of a file. csink_send_settings_free() in any case. Context: init.

@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/recording_format.h"
 #include "launcher/collect/run_directory.h"
+#include "preload/core/opendir_at.h"
 #include "preload/core/record/output_path.h"
 #include "preload/core/record/run_dir.h"
 
@@ -21,24 +23,28 @@
 
 static int copy(int from_dir, int to_dir, const char *name, uint64_t *left)
 {
-	CSINK_AUTO_CLOSE int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), to = -1;
+	CSINK_AUTO_CLOSE int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), to = -1;
 	struct csink_rec_header header;
+	struct stat st;
 	uint64_t bytes;
-	ssize_t n;
+	ssize_t n = 1;
 
-	if (!csink_run_directory_read_head(from_dir, name, &header))
-		return 0; /* none that could be read later */
-	bytes = (uint64_t)header.nr_blocks * CSINK_REC_BLOCK;
+	/* None that could be read later. */
+	if (from < 0 || fstat(from, &st) || !S_ISREG(st.st_mode) ||
+	    !csink_run_directory_read_head(from_dir, name, &header))
+		return 0;
+	/* One that was cut is read as far as it goes. */
+	bytes = CSINK_MIN((uint64_t)header.nr_blocks * CSINK_REC_BLOCK, (uint64_t)st.st_size);
 	if (bytes > *left)
 		return -EFBIG;
 	*left -= bytes;
-	to = from < 0 ? -1 : openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -errno;
-	for (; bytes; bytes -= (uint64_t)n) {
+	for (; bytes && n; bytes -= (uint64_t)n) {
 		n = sendfile(to, from, NULL, bytes);
-		if (n <= 0)
-			return n ? -errno : -EIO;
+		if (n < 0)
+			return -errno;
 	}
 	return 0;
 }
@@ -46,7 +52,8 @@ static int copy(int from_dir, int to_dir, const char *name, uint64_t *left)
 /* Remove a directory of ours, with the recordings in it. */
 static void remove_hidden(const char *path)
 {
-	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(path);
+	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(fd, ".");
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))

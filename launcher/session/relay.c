@@ -206,14 +206,15 @@ static void hand_on(struct wait_state *state, const struct signalfd_siginfo *inf
 	}
 }
 
-/* Once, and after the command has got it. */
+/* Once, and after the command has got it: one that was not handed on leaves it for another one. */
 static void call_on_term(struct csink_relay *relay)
 {
 	void (*on_term)(void *arg) = relay->on_term;
 
+	if (!on_term || relay->ending != SIGTERM)
+		return;
 	relay->on_term = NULL;
-	if (on_term && relay->ending == SIGTERM)
-		on_term(relay->on_term_arg);
+	on_term(relay->on_term_arg);
 }
 
 static void take_signals(struct wait_state *state)

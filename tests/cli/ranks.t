@@ -207,6 +207,24 @@ is "$(facts made.pb.gz)" 'rank: 0 ranks: 2 ranked_by: PMI_RANK' 'it has the rank
 like "$(report made.pb.gz)" ' burn_60$' 'and the functions'
 killed killed.1.pb.gz PMI_RANK=1 PMI_SIZE=2
 is "$(report --ranks --json term.1.pb.gz killed.1.pb.gz.recordings-* made.pb.gz | grep '"ranks"')" '  "ranks": 2,' 'report --ranks reads profiles and recordings'
+# A recording that was cut, one that is none, and a FIFO: neither the others are lost by them, nor does the launcher wait.
+plain=$work
+work='for one in "$COUNTERSINK_RUN_DIR"/*.rec; do head -c 40000 "$one" >"$COUNTERSINK_RUN_DIR/8.0.rec"; break; done
+	echo damaged >"$COUNTERSINK_RUN_DIR/9.0.rec"; mkfifo "$COUNTERSINK_RUN_DIR/7.0.rec"; '$work
+killed odd.pb.gz PMI_RANK=0 PMI_SIZE=2
+work=$plain
+ok 'beside damaged recordings the others are kept' "$COUNTERSINK" report -q -o odd.made.pb.gz odd.pb.gz.recordings-*
+like "$(report odd.made.pb.gz)" ' burn_60$' 'with their functions'
+PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" -q -o both.pb.gz -- sh -c 'kill -TERM $PPID; trap : TERM; echo; while :; do sleep 0.01; done' >out &
+pid=$!
+started out
+kill -TERM "$pid"
+ok 'after a SIGTERM of the command itself, which it does not get, that of another process has the recordings kept' \
+	wait_until 30 sh -c 'ls -d both.pb.gz.recordings-*'
+kill -HUP "$pid"
+wait "$pid"
+is "$? $(ls -Ad both* .both* 2>/dev/null)" '129 both.pb.gz' 'where another signal ends the command, they are removed once the profile is written'
+rm -f out
 killed none.pb.gz A=b
 is "$(find . -name '*none*recordings*')" '' 'of a process that is no rank, nothing is kept beside the output'
 cd "$TMP" || exit 1

@@ -321,9 +321,9 @@ like "$status $(tail -n 1 err)" '^7 countersink: run.pb.gz was not sent to Pyros
 ok 'run --send: after a refusal the profile is in its file' "$COUNTERSINK" report run.pb.gz
 serve_run --closed -q --send=put+http://@ADDRESS@/x --send-timeout=0.2 -- true
 like "$status $(cat err)" '^0 countersink: run.pb.gz was not sent' "run --send: a server that is not there changes no status"
-COUNTERSINK_SEND=put+http://@ADDRESS@/x COUNTERSINK_SEND_HEADERS=headers serve_run 200 -q -- true
+COUNTERSINK_SEND='put+http://@ADDRESS@/x?sig=hunter2' COUNTERSINK_SEND_HEADERS=headers serve_run 200 -q -- true
 is "$status $(grep -c topsecret got/1.headers)" '0 1' 'run: the variables COUNTERSINK_SEND and COUNTERSINK_SEND_HEADERS'
-is "$(cat got/1.leaks)" '' 'run: no command line has the secret'
+is "$(cat got/1.line | cut -d ' ' -f 2) $(cat got/1.leaks)" '/x?sig=hunter2 ' 'run: no command line has the secret, nor that of an address in the variable'
 not_started() { # NAME PATTERN URL
 	"$COUNTERSINK" run --send="$3" -- touch started 2>err
 	like "$? $(cat err)" "^125 countersink: option --send: $2" "run: $1 is refused"

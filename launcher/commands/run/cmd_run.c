@@ -542,7 +542,7 @@ static int run_and_report(struct run *run)
 		csink_relay_release(&relay, remove_directory, &run->injection.directory);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
 		note_running(run);
-		if (run->ranks.is_rank && relay.ending == SIGTERM)
+		if (*run->kept.path || (run->ranks.is_rank && relay.ending == SIGTERM))
 			make_profile_of_ended(run, &inherited);
 		else
 			make_profile(run, &inherited);

@@ -79,7 +79,7 @@ static void release(struct arguments *a)
 /* What comes from the environment, or is a default, the program finds for itself. */
 static int add_option(struct arguments *a, const struct csink_options *o, uint32_t row, const char *name)
 {
-	if (o->values[row].source != CSINK_FROM_OPTION && row != CSINK_OPT_SEND)
+	if (o->values[row].source != CSINK_FROM_OPTION)
 		return 0;
 	if (asprintf(&a->texts[a->nr], "--%s=%s", name, csink_options_text(o, row)) < 0)
 		return -ENOMEM;

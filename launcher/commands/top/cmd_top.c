@@ -126,8 +126,7 @@ static const char *find_run(struct csink_leftover *run)
 		return run->path;
 	if (!nr) {
 		csink_say("no run of this user goes on: start one with `countersink -- COMMAND`, or give -p PID or "
-			  "--cgroup "
-			  "PATH to sample from outside");
+			  "--cgroup PATH to sample from outside");
 		return NULL;
 	}
 	csink_say("%u runs go on; choose one by `countersink top DIRECTORY`:", nr);

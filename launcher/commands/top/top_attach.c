@@ -5,6 +5,7 @@
 #include "launcher/commands/top/top_attach.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "launcher/collect/run_directory.h"
 #include "launcher/commands/top/top_source.h"
 #include "launcher/session/choose_events.h"
+#include "launcher/session/inherited.h"
 #include "launcher/session/outside.h"
 #include "launcher/session/rate.h"
 
@@ -84,6 +86,10 @@ static int attach(struct csink_top_attach *a, char *why, size_t why_len)
 	if (err)
 		return csink_why(err, why, why_len, "cannot prepare to attach: %s",
 				 csink_explain_brief(-err, less, sizeof(less)));
+	if (c->no_rings)
+		return csink_why(-ENOBUFS, why, why_len, "%s", less);
+	if (*less)
+		csink_say("%s", less);
 	err = csink_attach_begin(&a->target, &a->follow, why, why_len);
 	a->is_attached = !err;
 	return err;
@@ -150,11 +156,16 @@ static int make_profile(struct csink_top_attach *a, const char *directory, struc
 	return csink_collect(directory, &outside, out);
 }
 
+/* A signal that ends us waits until both directories are removed. */
 static int look(struct csink_top_attach *a, struct csink_top_sight *sight)
 {
 	struct csink_run_directory all = {.fd = -1}, last = {.fd = -1};
-	int err = csink_run_directory_create(&all);
+	sigset_t ending, before;
+	int err;
 
+	csink_ending_signals(&ending);
+	sigprocmask(SIG_BLOCK, &ending, &before);
+	err = csink_run_directory_create(&all);
 	if (!err)
 		err = csink_run_directory_create(&last);
 	if (!err)
@@ -167,6 +178,7 @@ static int look(struct csink_top_attach *a, struct csink_top_sight *sight)
 		csink_run_directory_remove(&all);
 	if (last.fd >= 0)
 		csink_run_directory_remove(&last);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 

@@ -41,6 +41,7 @@ struct csink_suite_figure {
 struct csink_suite_figures {
 	struct csink_suite_figure all[CSINK_SUITE_MAX_FIGURES];
 	uint32_t nr;
+	char surplus[80]; /* the first title for which there was no room; "": there was for all */
 };
 
 enum csink_suite_better { CSINK_SUITE_BETTER_UNKNOWN, CSINK_SUITE_BETTER_MORE, CSINK_SUITE_BETTER_LESS };

@@ -77,8 +77,8 @@ void csink_suite_print_figure(struct csink_suite_figures *figures, const char *t
 	place = find_place(figures, made.title);
 	if (place)
 		*place = made;
-	else /* so that a note says so, one that fits has this reason, too */
-		figures->all[figures->nr - 1].why = TOO_MANY;
+	else if (!*figures->surplus)
+		memcpy(figures->surplus, made.title, sizeof(figures->surplus));
 }
 
 /* ---- what becomes of it ---- */
@@ -128,6 +128,8 @@ void csink_suite_take_figures(struct csink_suite *suite, struct csink_suite_case
 
 	if (text)
 		suite->harness->figures(c, text, &figures);
+	if (*figures.surplus && suite->printed)
+		leave_out(suite, TOO_MANY, figures.surplus, NULL);
 	for (uint32_t i = 0; i < figures.nr; i++) {
 		const struct csink_suite_figure *figure = &figures.all[i];
 		const char *why;
