@@ -187,6 +187,10 @@ wait "$pid"
 is $? 143 'SIGTERM ends a rank'
 is "$(ls -A | paste -sd' ')" 'out term.1.pb.gz' 'SIGTERM: its profile is written, and no recordings are left beside it'
 rm -f out
+has_burned() { # LAUNCHER: its command has used 50 ms of CPU time
+	local burn
+	burn=$(pgrep -P "$1" -x burn) && [ "$(cut -d ' ' -f 14 "/proc/$burn/stat")" -ge 5 ]
+}
 # killed NAME [VARIABLE...]: at the first file that it would put in its place, after SIGTERM
 killed() {
 	local name=$1 launcher
@@ -196,6 +200,7 @@ killed() {
 	pid=$!
 	started out
 	launcher=$(ps -o pid= --ppid "$pid" | head -n 1)
+	wait_until 60 has_burned "${launcher// /}"
 	kill -TERM "$launcher"
 	wait "$pid" 2>/dev/null
 	rm -f out
