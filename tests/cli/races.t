@@ -21,6 +21,8 @@ run_races "handlers stay as they are set while a thread changes its engine" acti
 for races_engine in auto signal timer; do
 	run_races "a signal that is let in by sigsuspend or the like ends that call (--engine=$races_engine)" \
 		waits 20000 --engine=$races_engine -F 10000
+	run_races "a system call that a sample interrupts together with a signal ends as the signal's SA_RESTART says (--engine=$races_engine)" \
+		calls 2000 --engine=$races_engine -F 10000
 done
 run_races "threads that install seccomp filters at once are not killed" filters 200
 

@@ -12,6 +12,7 @@
 #include "preload/agent/sampler/call_on_stack.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
 
 static void default_action(int signo)
@@ -32,11 +33,11 @@ static void default_action(int signo)
 static void interrupt_call(ucontext_t *uc)
 {
 #if defined(__x86_64__)
-	static const long waits[] = {SYS_read,         SYS_write,    SYS_readv,  SYS_writev,  SYS_wait4,
-				     SYS_waitid,       SYS_futex,    SYS_accept, SYS_accept4, SYS_connect,
-				     SYS_recvfrom,     SYS_recvmsg,  SYS_sendto, SYS_sendmsg, SYS_flock,
-				     SYS_fcntl,        SYS_openat,   SYS_open,   SYS_ioctl,   SYS_mq_timedreceive,
-				     SYS_mq_timedsend, SYS_getrandom};
+	static const uint16_t waits[] = {SYS_read,         SYS_write,    SYS_readv,  SYS_writev,  SYS_wait4,
+					 SYS_waitid,       SYS_futex,    SYS_accept, SYS_accept4, SYS_connect,
+					 SYS_recvfrom,     SYS_recvmsg,  SYS_sendto, SYS_sendmsg, SYS_flock,
+					 SYS_fcntl,        SYS_openat,   SYS_open,   SYS_ioctl,   SYS_mq_timedreceive,
+					 SYS_mq_timedsend, SYS_getrandom};
 	greg_t *regs = uc->uc_mcontext.gregs;
 	const unsigned char *at = (const unsigned char *)regs[REG_RIP];
 
@@ -137,6 +138,40 @@ static void end_wait(struct csink_thread *thread, int signo, uint64_t served, co
 		csink_raw_mask(SIG_SETMASK, thread->hidden.swap | served, NULL);
 }
 
+/*
+ * The kernel restarts a system call that a sample and a signal of the program's interrupt together: it looks at the
+ * sample's handler alone, ours. The program's handler runs when ours returns. If it is one that ends calls, this one is
+ * ended here. A restarted call is known by RCX, where syscall has left the address behind itself: no load, no call.
+ */
+static inline bool is_restarted(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	return uc->uc_mcontext.gregs[REG_RCX] == uc->uc_mcontext.gregs[REG_RIP] + 2;
+#else
+	(void)uc;
+	return false;
+#endif
+}
+
+static __attribute__((noinline, cold)) void end_restarted(ucontext_t *uc)
+{
+	uint64_t pending = 0;
+
+	if (csink_calls_are_off(CSINK_CALLS_PAUSE | CSINK_CALLS_LIFE))
+		return;
+	csink_rawcall(SYS_rt_sigpending, &pending, CSINK_SET_BYTES);
+	for (pending &= ~csink_set_bits(&uc->uc_sigmask); pending; pending &= pending - 1) {
+		uint64_t act[4] = {0}; /* the kernel's struct sigaction: handler, flags */
+
+		csink_rawcall(SYS_rt_sigaction, __builtin_ctzll(pending) + 1, NULL, act, CSINK_SET_BYTES);
+		if (act[0] > (uintptr_t)SIG_IGN) {
+			if (!(act[1] & SA_RESTART))
+				interrupt_call(uc);
+			return;
+		}
+	}
+}
+
 void csink_signal_entry(int signo, siginfo_t *info, void *context)
 {
 	struct csink_thread *thread = csink_self;
@@ -154,4 +189,6 @@ void csink_signal_entry(int signo, siginfo_t *info, void *context)
 	}
 	if (CSINK_UNLIKELY(thread && thread->hidden.swapped) && is_after_eintr(context))
 		end_wait(thread, signo, served, context);
+	else if (CSINK_UNLIKELY(!served && is_restarted(context)))
+		end_restarted(context);
 }
