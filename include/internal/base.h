@@ -52,4 +52,8 @@ static inline void csink_errno_restore(const int *saved)
 /* Symbols that the program (or a caller that links us) may see; all others are hidden. */
 #define CSINK_EXPORT __attribute__((visibility("default")))
 
+/* For variables that headers declare, as -fvisibility=hidden is about definitions alone: other files then access them
+ * directly, not by a pointer in the table of addresses. */
+#define CSINK_HIDDEN __attribute__((visibility("hidden")))
+
 #endif

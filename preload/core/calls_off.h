@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "include/internal/base.h"
+
 enum csink_calls {
 	CSINK_CALLS_PROBE = 1 << 0,     /* asking whether memory can be read (safe_load.c) */
 	CSINK_CALLS_MEMORY = 1 << 1,    /* growing the recording and its index */
@@ -26,7 +28,7 @@ enum csink_calls {
 	CSINK_CALLS_RETURN = 1 << 6, /* rt_sigreturn, the return from a signal handler: no sample can be taken at all */
 };
 
-extern volatile uint32_t csink_calls_off; /* enum csink_calls; defined in safe_load.c */
+extern volatile uint32_t csink_calls_off CSINK_HIDDEN; /* enum csink_calls; defined in safe_load.c */
 
 static inline bool csink_calls_are_off(uint32_t calls)
 {

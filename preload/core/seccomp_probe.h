@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "include/internal/base.h"
+
 /* The system calls for which a filter kills, as bits. */
 enum csink_deadly {
 	CSINK_DEADLY_PERF = 1 << 0,   /* perf_event_open, and what its events need */
@@ -52,18 +54,18 @@ struct csink_own_call {
 	int32_t args[5]; /* the sixth is 0 */
 };
 
-extern const struct csink_own_call csink_own_calls[];
-extern const uint32_t csink_nr_own_calls;
+extern const struct csink_own_call csink_own_calls[] CSINK_HIDDEN;
+extern const uint32_t csink_nr_own_calls CSINK_HIDDEN;
 
 /** The latest children that csink_filters_try made. */
-extern int32_t csink_filters_children[8];
+extern int32_t csink_filters_children[8] CSINK_HIDDEN;
 
 /** How many there are, and the first deadly call: the launcher's; 0 in the library. */
-extern int csink_nr_filters;
-extern const char *csink_deadly_name;
+extern int csink_nr_filters CSINK_HIDDEN;
+extern const char *csink_deadly_name CSINK_HIDDEN;
 
 /** What is deadly here; csink_perf_open and csink_cputimer_open refuse it with -EPERM. Written at the start. */
-extern uint32_t csink_deadly_calls;
+extern uint32_t csink_deadly_calls CSINK_HIDDEN;
 
 /**
  * Try every call, those that kill too, in children that the program cannot see: no SIGCHLD, no core, nothing for

@@ -161,7 +161,7 @@ void csink_interp_begin(enum csink_interp_mode mode);
 void csink_interp_started(void);
 
 /** How many interpreters were found. Stored by the thread that refreshes modules (interp.c), loaded by handlers. */
-extern _Atomic uint32_t csink_interp_nr;
+extern _Atomic uint32_t csink_interp_nr CSINK_HIDDEN;
 
 /** A thread starts with the buffers of one that has ended; NULL: there are none yet. Context: thread. */
 static inline void csink_interp_room_reset(struct csink_interp_room *room)
@@ -333,7 +333,7 @@ bool csink_code_ids_begin(void);
 void csink_code_ids_reset(void);
 
 /* How often that was done: an entry is of the recording of its time. Constant between forks. */
-extern uint32_t csink_code_ids_nr_resets;
+extern uint32_t csink_code_ids_nr_resets CSINK_HIDDEN;
 
 /** Unlock the table's memory after the program called mlockall(2). Context: thread. */
 void csink_code_ids_unlock(void);
@@ -343,7 +343,7 @@ void csink_code_ids_unlock(void);
  * since the thread that was looking in its parent is not there (interp.c).
  */
 enum { CSINK_HOTSPOT_UNKNOWN, CSINK_HOTSPOT_BUSY };
-extern int csink_hotspot_state;
+extern int csink_hotspot_state CSINK_HIDDEN;
 
 extern const struct csink_language csink_hotspot; /* hotspot.c */
 extern const struct csink_language csink_perl;    /* perl.c */

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "include/internal/base.h"
+
 struct csink_config {
 	const char *events; /* "auto" or a list */
 	uint64_t frequency; /* samples a second of CPU time; 0: period counts */
@@ -29,7 +31,7 @@ struct csink_config {
 	char bad[256];         /* a value that could not be understood, in words; "" */
 };
 
-extern struct csink_config csink_config;
+extern struct csink_config csink_config CSINK_HIDDEN;
 
 /**
  * Is the library to profile? Not if it was linked for its functions and the environment does not ask for it, nor if the

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "include/internal/base.h"
 #include "include/internal/recording_format.h"
 
 struct csink_thread;
@@ -26,7 +27,7 @@ struct csink_engine_state {
 	int (*install_signal)(int signo); /* makes csink_signal_entry the kernel's handler, unseen by the program */
 };
 
-extern struct csink_engine_state csink_engine_state;
+extern struct csink_engine_state csink_engine_state CSINK_HIDDEN;
 
 /** "sigtrap", "signal", "timer", "none". */
 const char *csink_engine_name(enum csink_engine engine);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "include/internal/base.h"
 #include "include/internal/event.h"
 #include "preload/agent/unwind/unwind.h"
 
@@ -34,6 +35,6 @@ struct csink_plan {
 	struct csink_rec_rate rates[CSINK_MAX_EVENTS]; /* as in the header */
 };
 
-extern struct csink_plan csink_plan;
+extern struct csink_plan csink_plan CSINK_HIDDEN;
 
 #endif

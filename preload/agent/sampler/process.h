@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "include/internal/base.h"
 #include "preload/core/record/recording.h"
 
 struct csink_process {
@@ -22,10 +23,10 @@ struct csink_process {
 	atomic_flag is_start_noted; /* the recording has why programs that it started are not sampled */
 };
 
-extern struct csink_process csink_process;
+extern struct csink_process csink_process CSINK_HIDDEN;
 
 /* The recording that this process writes. */
-extern struct csink_recording csink_own_recording;
+extern struct csink_recording csink_own_recording CSINK_HIDDEN;
 
 /** Monotonic time in ns. Context: any (the vdso, no syscall). */
 uint64_t csink_now_ns(void);

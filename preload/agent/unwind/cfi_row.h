@@ -120,7 +120,7 @@ struct csink_row_cache {
 	char *callers, *leaves;
 	_Atomic uintptr_t mask; /* of an entry's place in its table: see csink_row_slot() */
 };
-extern struct csink_row_cache csink_rows __attribute__((visibility("hidden")));
+extern struct csink_row_cache csink_rows CSINK_HIDDEN;
 
 /** Map the cache. Returns 0 or -errno. Context: init. */
 int csink_rows_init(void);

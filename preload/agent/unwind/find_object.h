@@ -9,10 +9,12 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "include/internal/base.h"
+
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 /** The function; NULL before glibc 2.35. Set before any constructor of ours runs, constant afterwards. Context: signal.
  */
-extern int (*csink_find_object)(void *address, struct dl_find_object *found);
+extern int (*csink_find_object)(void *address, struct dl_find_object *found) CSINK_HIDDEN;
 #endif
 
 #endif

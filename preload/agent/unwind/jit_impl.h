@@ -2,6 +2,7 @@
 #ifndef CSINK_JIT_IMPL_H
 #define CSINK_JIT_IMPL_H
 
+#include "include/internal/base.h"
 #include "preload/agent/unwind/jit_objects.h"
 #include "preload/core/jit_image.h"
 
@@ -31,7 +32,7 @@ struct csink_jit_list {
 	/* The descriptor as it was when its list was last read whole. Written by the thread that reads the lists. */
 	struct csink_gdb_descriptor last;
 };
-extern struct csink_jit_list csink_jit_lists[CSINK_JIT_LISTS] __attribute__((visibility("hidden")));
+extern struct csink_jit_list csink_jit_lists[CSINK_JIT_LISTS] CSINK_HIDDEN;
 
 /* A registered image. Written by the thread that looks, before it is published. A slot is used again only when no
  * handler can read it any more. */
@@ -64,7 +65,7 @@ struct csink_jit_place {
 
 /* ---- jit_list.c ---- */
 
-extern struct csink_jit_object *csink_jit_objects __attribute__((visibility("hidden")));
+extern struct csink_jit_object *csink_jit_objects CSINK_HIDDEN;
 
 /** The descriptor, without a system call where its object is known to be there. False: it is gone. */
 bool csink_jit_descriptor(const struct csink_jit_list *list, struct csink_gdb_descriptor *to);
@@ -106,7 +107,7 @@ void csink_jit_tables_take(struct csink_jit_object *object, const struct csink_j
 
 /* Are there files with large tables that have not been searched yet? Stored by the thread that searches, read by
  * housekeeping. */
-extern _Atomic uint32_t csink_jit_files_due __attribute__((visibility("hidden")));
+extern _Atomic uint32_t csink_jit_files_due CSINK_HIDDEN;
 
 /**
  * Look for the descriptor in the symbol tables of files; csink_jit_met says so if it is in none.

@@ -31,7 +31,7 @@
 #include "preload/core/record/recording.h"
 
 /* Lists that are known. Stored by the thread that refreshes the modules. */
-extern _Atomic uint32_t csink_jit_nr_lists __attribute__((visibility("hidden")));
+extern _Atomic uint32_t csink_jit_nr_lists CSINK_HIDDEN;
 
 /* Code that is in no object, and in no image that is known: */
 enum csink_jit_met {
@@ -39,7 +39,7 @@ enum csink_jit_met {
 	CSINK_JIT_MET,     /* a walk met some; taken back by the thread that looks */
 	CSINK_JIT_NO_LIST, /* a walk met some, and no object has a list */
 };
-extern _Atomic uint32_t csink_jit_met __attribute__((visibility("hidden")));
+extern _Atomic uint32_t csink_jit_met CSINK_HIDDEN;
 
 /** Start in a process or a forked child: nothing is known. Context: init. */
 void csink_jit_begin(void);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "include/internal/base.h"
 #include "preload/core/safe_load.h"
 
 struct csink_made_frame {
@@ -28,7 +29,7 @@ enum csink_made_step {
 typedef enum csink_made_step (*csink_made_stepper)(struct csink_made_frame *frame);
 
 /* Atomic: stored by csink_made_set_stepper(), loaded by csink_made_step(). */
-extern csink_made_stepper csink_made_current __attribute__((visibility("hidden")));
+extern csink_made_stepper csink_made_current CSINK_HIDDEN;
 
 /** Step over such frames by @step from now on; NULL: there are none. Context: any. */
 void csink_made_set_stepper(csink_made_stepper step);

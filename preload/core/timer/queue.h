@@ -193,7 +193,7 @@ uint32_t csink_timerq_process_epoch(void);
 /* fork(3)'s child: have events go on that are to, without waiting for the next call. */
 void csink_timerq_process_forked(void);
 /* Empty, or re-arm, a queue that comes from our parent. NULL as long as nothing is watched. */
-extern void (*csink_timerq_adopt)(struct csink_timerq *q);
+extern void (*csink_timerq_adopt)(struct csink_timerq *q) CSINK_HIDDEN;
 
 static inline void csink_timerq_ensure(struct csink_timerq *q)
 {
