@@ -39,8 +39,8 @@ static int minor_of(const struct csink_elf_view *object)
 {
 	/* Functions that are new in a version, and in all later ones. */
 	static const struct {
-		const char *name;
-		int minor;
+		char name[26];
+		uint8_t minor;
 	} firsts[] = {{"PyModule_AddObjectRef", 10},
 		      {"PyModule_AddType", 9},
 		      {"PyConfig_InitPythonConfig", 8},

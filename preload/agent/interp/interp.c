@@ -41,7 +41,7 @@ static enum csink_interp_mode mode;
 
 int csink_interp_parse(const char *name)
 {
-	static const char *const names[] = {"auto", "native", "both"};
+	static const char names[][7] = {"auto", "native", "both"};
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
 		if (!strcmp(name, names[i]))

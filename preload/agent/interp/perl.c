@@ -210,7 +210,7 @@ struct function {
 };
 
 /* Frames that are no subs. caller() says "(eval)", too. */
-static const char *const fixed[] = {"(main)", "(eval)", "(format)"};
+static const char fixed[][9] = {"(main)", "(eval)", "(format)"};
 enum { NAME_MAIN, NAME_EVAL, NAME_FORMAT, NR_FIXED };
 
 static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to, uint32_t room)

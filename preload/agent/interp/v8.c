@@ -67,33 +67,39 @@ enum {
 	MAX_MISSES = 64,        /* frames without a function, before the first one that has one */
 };
 
-/* What V8 exports, in the order of struct csink_v8_layout. The last ones may be missing. */
-enum { NR_OPTIONAL = 8 };
-static const char *const exports[][3] = {
-	{"class_JSFunction__shared__SharedFunctionInfo"},
-	{"class_SharedFunctionInfo__name_or_scope_info__Object",
-	 "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
-	 "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_"},
-	{"class_SharedFunctionInfo__script_or_debug_info__HeapObject",
-	 "class_SharedFunctionInfo__script__Tagged_HeapObject_"},
-	{"class_SharedFunctionInfo__flags__int"},
-	{"scopeinfo_idx_first_vars"},
-	{"type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE"},
-	{"type_Script__SCRIPT_TYPE"},
-	{"type_ScopeInfo__SCOPE_INFO_TYPE"},
-	{"FirstJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE"},
-	{"LastJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE"},
-	{"TaggedSize"},
-	{"off_fp_function"},
-	{"type_BytecodeArray__BYTECODE_ARRAY_TYPE"},
-	{"type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", "type_ByteArray__BYTE_ARRAY_TYPE"},
-	{"type_Code__CODE_TYPE"},
-	{"class_BytecodeArray__data__uintptr_t"},
-	{"_ZN2v88internal7Version6major_E"},
-	{"_ZN2v88internal7Version6minor_E"},
-	{"type_InstructionStream__INSTRUCTION_STREAM_TYPE", "type_Code__CODE_TYPE"},
-	{"frametype_WasmFrame"},
-};
+/*
+ * What V8 exports, in the order of struct csink_v8_layout: of each value the names that versions have for it, and an
+ * empty one. The last values may be missing. In one text, since the loader would have to relocate pointers in every
+ * program.
+ */
+enum { NR_VALUES = sizeof(struct csink_v8_layout) / sizeof(uint16_t), NR_OPTIONAL = 8 };
+static const char exports[] = "class_JSFunction__shared__SharedFunctionInfo\0\0"
+			      "class_SharedFunctionInfo__name_or_scope_info__Object\0"
+			      "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_\0"
+			      "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_\0\0"
+			      "class_SharedFunctionInfo__script_or_debug_info__HeapObject\0"
+			      "class_SharedFunctionInfo__script__Tagged_HeapObject_\0\0"
+			      "class_SharedFunctionInfo__flags__int\0\0"
+			      "scopeinfo_idx_first_vars\0\0"
+			      "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE\0\0"
+			      "type_Script__SCRIPT_TYPE\0\0"
+			      "type_ScopeInfo__SCOPE_INFO_TYPE\0\0"
+			      "FirstJSFunctionType\0"
+			      "type_JSFunction__JS_FUNCTION_TYPE\0\0"
+			      "LastJSFunctionType\0"
+			      "type_JSFunction__JS_FUNCTION_TYPE\0\0"
+			      "TaggedSize\0\0"
+			      "off_fp_function\0\0"
+			      "type_BytecodeArray__BYTECODE_ARRAY_TYPE\0\0"
+			      "type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE\0"
+			      "type_ByteArray__BYTE_ARRAY_TYPE\0\0"
+			      "type_Code__CODE_TYPE\0\0"
+			      "class_BytecodeArray__data__uintptr_t\0\0"
+			      "_ZN2v88internal7Version6major_E\0\0"
+			      "_ZN2v88internal7Version6minor_E\0\0"
+			      "type_InstructionStream__INSTRUCTION_STREAM_TYPE\0"
+			      "type_Code__CODE_TYPE\0\0"
+			      "frametype_WasmFrame\0\0";
 
 enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
 
@@ -113,20 +119,21 @@ static int exported(const struct csink_elf_view *object, const char *name)
 
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
-	uint16_t values[CSINK_ARRAY_SIZE(exports)];
+	uint16_t values[NR_VALUES];
 	struct csink_v8_layout *layout = (struct csink_v8_layout *)to->data;
+	const char *name = exports;
 
-	_Static_assert(sizeof(*layout) == sizeof(values) && sizeof(values) <= sizeof(to->data), "one a value");
+	_Static_assert(sizeof(values) <= sizeof(to->data), "one a value");
 	*why = "JavaScript frames are not read: this version of V8 does not export where its fields are; node 18 to "
 	       "24 is supported";
 	if (!csink_elf_look(object, CSINK_SIGN_V8_TOO, STT_OBJECT, NULL))
 		return csink_elf_look(object, CSINK_SIGN_V8, STT_FUNC, NULL) ? -1 : 0;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(exports); i++) {
+	for (size_t i = 0; i < NR_VALUES; i++, name++) {
 		int value = -1;
 
-		for (size_t k = 0; k < CSINK_ARRAY_SIZE(exports[0]) && exports[i][k] && value == -1; k++)
-			value = exported(object, exports[i][k]);
-		if (value == -1 && i + NR_OPTIONAL >= CSINK_ARRAY_SIZE(exports))
+		for (; *name; name += strlen(name) + 1)
+			value = value == -1 ? exported(object, name) : value;
+		if (value == -1 && i + NR_OPTIONAL >= NR_VALUES)
 			value = 0;
 		if (value == -1)
 			return -1;
@@ -338,7 +345,7 @@ static bool put_name(struct csink_interp_walk *walk, uint64_t string, uint64_t o
 
 /* Compiled code that has no function of JavaScript: numbers in place of the address of what describes one. */
 enum { NO_FUNCTION, REGEXP, WASM, NR_OTHERS };
-static const char *const others[NR_OTHERS] = {NULL, "[regexp]", "[wasm]"};
+static const char others[NR_OTHERS][9] = {"", "[regexp]", "[wasm]"};
 
 static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to, uint32_t room)
 {

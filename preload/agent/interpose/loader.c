@@ -91,7 +91,7 @@ PASS_ON("dlmopen", "csink_loader_dlmopen");
  */
 
 /* What we interpose, and is not among REALS because nothing calls the next one. */
-static const char *const others[] = {"execl", "execle", "execlp", "execv", "execvp", "syscall", "dlopen", "dlmopen"};
+static const char others[][8] = {"execl", "execle", "execlp", "execv", "execvp", "syscall", "dlopen", "dlmopen"};
 
 enum { MAX_CHANGES = CSINK_NR_REALS + CSINK_ARRAY_SIZE(others) };
 

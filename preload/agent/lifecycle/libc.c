@@ -87,7 +87,7 @@ bool csink_libc_next(const char *name, void **function)
 /* What one of them allocates another one frees: all must be the same library's, be it libc or not. */
 static bool is_allocators(const char *name)
 {
-	static const char *const names[] = {"malloc", "calloc", "realloc", "free"};
+	static const char names[][8] = {"malloc", "calloc", "realloc", "free"};
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
 		if (!strcmp(names[i], name))

@@ -26,7 +26,7 @@
 
 struct csink_engine_state csink_engine_state;
 
-static const char *const names[CSINK_NR_ENGINES] = {
+static const char names[CSINK_NR_ENGINES][8] = {
 	[CSINK_ENGINE_NONE] = "none",
 	[CSINK_ENGINE_SIGTRAP] = "sigtrap",
 	[CSINK_ENGINE_SIGNAL] = "signal",

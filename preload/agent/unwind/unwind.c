@@ -17,8 +17,8 @@ void csink_made_set_stepper(csink_made_stepper step)
 	__atomic_store_n(&csink_made_current, step, __ATOMIC_RELEASE);
 }
 
-/* Those that run inside programs; NULL: a method for stacks from outside. */
-static const char *const names[CSINK_NR_UNWINDS] = {
+/* Those that run inside programs; "": a method for stacks from outside. */
+static const char names[CSINK_NR_UNWINDS][6] = {
 	[CSINK_UNWIND_NONE] = "none",
 	[CSINK_UNWIND_FP] = "fp",
 	[CSINK_UNWIND_DWARF] = "dwarf",
@@ -29,7 +29,7 @@ int csink_unwind_parse(const char *name)
 	if (!strcmp(name, "auto"))
 		return CSINK_NR_UNWINDS;
 	for (int i = 0; i < CSINK_NR_UNWINDS; i++)
-		if (names[i] && !strcmp(name, names[i]))
+		if (names[i][0] && !strcmp(name, names[i]))
 			return i;
 	return -EINVAL;
 }

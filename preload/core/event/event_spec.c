@@ -154,7 +154,7 @@ void csink_event_named(const char *name, struct csink_event_spec *spec)
 
 uint64_t *csink_event_config_word(struct perf_event_attr *attr, struct csink_text word)
 {
-	static const char *const words[] = {"config", "config1", "config2", "config3"};
+	static const char words[][8] = {"config", "config1", "config2", "config3"};
 	__u64 *values[CSINK_ARRAY_SIZE(words)] = {&attr->config, &attr->config1, &attr->config2, NULL};
 
 #ifdef PERF_ATTR_SIZE_VER8
