@@ -133,7 +133,8 @@ man_place = man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
 # ---- how -------------------------------------------------------------------------------------------------------------
 WARN     := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wvla -Wundef -Wformat=2
 OPT      ?= -O2 -g
-BASE_CFLAGS := -std=gnu11 $(OPT) $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
+# Debug information names sources from the top of the tree, so that the same bytes are built in any directory.
+BASE_CFLAGS := -std=gnu11 $(OPT) -ffile-prefix-map=$(CURDIR)=. $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
 SAN_CFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 # Calls that code in a guest must not make: the compiler refuses them.
 agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison.h)
@@ -299,7 +300,7 @@ $(addprefix $(B)/lib/,$(API_LINKS)): | $(B)/lib/$(API_LIB)
 $(B)/lib/libcountersink-api.a: $(API_OBJS)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $(API_OBJS)
+	$(AR) rcsD $@ $(API_OBJS)
 
 $(addprefix $(B)/lib/,$(ENTRY_LINKS)): | $(B)/lib/libcountersink.so
 	@mkdir -p $(@D)
@@ -324,7 +325,7 @@ $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 # Of the archive the linker takes what is needed.
 $(B)/obj/launcher.a: $(filter-out %/main.o,$(LAUNCHER_OBJS)) $(CORE_OBJS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) rcsD $@ $^
 
 $(B)/bin/countersink-send: $(call obj,$(SEND_SRCS)) $(B)/obj/launcher.a
 	@mkdir -p $(@D)
@@ -409,6 +410,10 @@ uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink $(DESTDIR)$(LIBDIR)/pkgconfig $(addprefix $(DESTDIR)$(LIBDIR)/,$(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink) \
 		2>/dev/null
+
+.PHONY: dist
+dist: ## make the source tarball of this commit, build/packages/countersink-VERSION.tar.xz
+	@scripts/package dist
 
 .PHONY: clean
 clean: ## remove what was built

@@ -32,7 +32,7 @@ endef
 # ---- how each is built -----------------------------------------------------------------------------------------------
 $(B)/libtested.a: $(TESTED_OBJS)
 	@rm -f $@
-	$(AR) rcs $@ $(TESTED_OBJS)
+	$(AR) rcsD $@ $(TESTED_OBJS)
 
 $(B)/tests/unit/test_%: tests/unit/test_%.c tests/unit/tap.h $(B)/libtested.a
 	$(link_tested)
@@ -168,6 +168,7 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -rdynamic $(LDFLAGS) -o $@ $(TIMERQ_BENCH) $(TIMERQ_OBJS) -ldl -lpthread
 
 # ---- what people call ------------------------------------------------------------------------------------------------
+PACKAGE_TESTS := dist
 PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 
 .PHONY: tests check check-unit check-guests check-pmu check-san bench demo
@@ -229,6 +230,12 @@ check-attach: $(B)/tests/attach/truth $(B)/tests/targets/lineages
 check-attach: all ## compare attach's counts with those of a control group's events (root)
 	$(B)/tests/attach/truth $(B)/bin/countersink $(ATTACH_EVENTS) $(ATTACH_RUNS) 0.995 1.005 \
 		$(B)/tests/targets/lineages 32 4 1
+
+# What is released, built as users get it.
+.PHONY: check-package
+check-package: all ## build the source tarball and the packages; install, use and remove them in systems of their own
+	@scripts/install-deps package
+	@$(PROVE) $(PACKAGE_TESTS:%=tests/package/%.t)
 
 .PHONY: known-calls
 known-calls: all ## judge stacks without unwind tables, and of 32-bit programs, by the calls that a program makes
@@ -446,7 +453,10 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/objects
 
 # For tests/cli/files.t: what the lists above and the Makefile's take.
-.PHONY: show-sources
+.PHONY: show-sources show-version
+show-version:
+	@echo $(VERSION)
+
 show-sources:
 	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) launcher/output/html_pages.S \
 		launcher/commands/completion/completion_text.S launcher/gate/suite/modules.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
