@@ -84,7 +84,7 @@ UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 LONE_CLI_TESTS := exhausted
 SLOW_LONE_CLI_TESTS := gate gate_baseline gate_suite gate_suite_hyperfine
 SUITES_CLI_TESTS := gate_suite_catch2 gate_suite_criterion gate_suite_node gate_suite_pytest
-SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames frames_async frames_go frames_java frames_languages frames_v8 gate_bisect gate_ci gate_deterministic limits made_pythons outside own_events programs_denied programs_unprivileged reserve salvage send wire
+SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames frames_async frames_go frames_java frames_languages frames_v8 gate_bisect gate_ci gate_deterministic hardened limits made_pythons outside own_events programs_denied programs_unprivileged reserve salvage send wire
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) $(SUITES_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
@@ -139,6 +139,10 @@ SAN_CFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-
 # Calls that code in a guest must not make: the compiler refuses them.
 agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison.h)
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec
+# Behind the user's flags, for code that runs in programs. With _FORTIFY_SOURCE (a package's usual flags, some compilers'
+# default) headers replace libc's functions by inline ones under the same names, which the agent itself defines, and by
+# __NAME_chk of libc, which a program's libraries may interpose and which end the program with a message.
+unfortified = $(if $(filter preload/api/%,$(1)),,-U_FORTIFY_SOURCE)
 # The launcher reads files and memory of others: what compiler and linker can check there, they do. Not _FORTIFY_SOURCE:
 # valgrind takes its memmove for a memcpy, and complains of each that overlaps.
 HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection
@@ -248,7 +252,8 @@ $(1)/flags: FORCE
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(PLACE_CFLAGS) $$(TABLE_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
+	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(PLACE_CFLAGS) $$(TABLE_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) \
+		$$(call unfortified,$$<) -c -o $$@ $$<
 endef
 $(eval $(call preload_rules,$(PLAIN),))
 ifneq ($(SAN),)
