@@ -58,6 +58,7 @@ void csink_send_answer_clear(struct csink_send_answer *a)
 {
 	a->body.used = 0;
 	a->body.err = 0;
+	a->has_begun = false;
 	*a->phrase = 0;
 }
 
@@ -83,6 +84,7 @@ void csink_send_answer_take_header(struct csink_send_answer *a, const char *byte
 	if (len < 5 || memcmp(bytes, "HTTP/", 5))
 		return;
 	csink_send_answer_clear(a);
+	a->has_begun = true;
 	while (len && (bytes[len - 1] == '\r' || bytes[len - 1] == '\n'))
 		len--;
 	blank = memchr(bytes, ' ', len);

@@ -13,6 +13,7 @@
 struct csink_send_answer {
 	const struct csink_send_settings *s;
 	struct csink_protobuf body; /* its bytes, of whatever form */
+	bool has_begun;             /* a status line came */
 	char phrase[128];           /* of its status line, without secrets: "Unprocessable Entity" */
 };
 

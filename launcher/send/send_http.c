@@ -135,7 +135,9 @@ static enum outcome judge(struct csink_send_http *http, CURLcode code, char *why
 	char words[CSINK_SEND_WORDS];
 	long status = 0;
 
-	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
+	/* Where libcurl fails before it begins, what it has is the status of the request before. */
+	if (http->answer.has_begun)
+		curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* With the status of an answer all is known, also where its rest is cut off, or too long. */
 	if (status < 200)
 		return judge_failure(http, code, why, why_bytes);
@@ -195,6 +197,7 @@ static CURLcode perform(struct csink_send_http *http, const struct csink_send_re
 		return CURLE_OUT_OF_MEMORY;
 	*http->error = 0;
 	csink_send_answer_clear(&http->answer);
+	http->option_code = CURLE_OK;
 	SET(http, CURLOPT_URL, r->url);
 	SET(http, CURLOPT_CUSTOMREQUEST, r->method);
 	SET(http, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->bytes);

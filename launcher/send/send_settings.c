@@ -30,14 +30,59 @@ static bool is_token(const char *name, size_t len)
 	return len && i == len;
 }
 
+#define SHORT_PART 4 /* a shorter part of a secret says little, and is a word of many messages */
+
+/* Takes what is malloc'ed; NULL: there was no memory. */
+static int take_secret(struct csink_send_settings *s, char *text)
+{
+	if (text && CSINK_APPEND(s->secrets, s->nr_secrets, s->cap_secrets, text))
+		return 0;
+	free(text);
+	return -ENOMEM;
+}
+
+/* As a server repeats it that has it in a URL. */
+static int add_escaped(struct csink_send_settings *s, const char *text, bool is_upper)
+{
+	char *escaped = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&escaped, &bytes);
+
+	if (!out)
+		return -ENOMEM;
+	for (; *text; text++) {
+		if (isalnum((unsigned char)*text) || strchr("-._~", *text))
+			putc(*text, out);
+		else
+			fprintf(out, is_upper ? "%%%02X" : "%%%02x", (unsigned char)*text);
+	}
+	if (!fclose(out))
+		return take_secret(s, escaped);
+	free(escaped);
+	return -ENOMEM;
+}
+
+/*
+ * A secret as it is, and as a message may have it in other words: keys of object stores and tokens in base64 have '/'
+ * and '+' in them, at which a server may cut them, or which it may escape.
+ */
 static int add_secret(struct csink_send_settings *s, const char *text)
 {
-	char *copy = strdup(text);
+	static const char cuts[] = "/+";
+	int err = take_secret(s, strdup(text));
 
-	if (copy && CSINK_APPEND(s->secrets, s->nr_secrets, s->cap_secrets, copy))
-		return 0;
-	free(copy);
-	return -ENOMEM;
+	if (err || !strpbrk(text, cuts))
+		return err;
+	err = add_escaped(s, text, true) ?: add_escaped(s, text, false);
+	while (*text && !err) {
+		size_t len = strcspn(text, cuts);
+
+		if (len >= SHORT_PART)
+			err = take_secret(s, strndup(text, len));
+		text += len;
+		text += strspn(text, cuts);
+	}
+	return err;
 }
 
 /* A value could end its line and begin another header. */
@@ -111,23 +156,28 @@ static int add_password(struct csink_send_settings *s, const char *user, const c
 	return add_secret(s, encoded) ?: add_secret(s, password);
 }
 
-/* Of a proxy, USER:PASSWORD@ before its host: a proxy may repeat it, too. */
+/*
+ * Of a proxy, USER:PASSWORD@ before its host: a proxy may repeat it, too. A user without a password is a token, and as
+ * secret as one.
+ */
 static int add_proxy(struct csink_send_settings *s, const char *url)
 {
 	const char *scheme = strstr(url, "://"), *user = scheme ? scheme + 3 : url, *at = strrchr(user, '@');
 	CSINK_AUTO_FREE char *copy = at ? strndup(user, (size_t)(at - user)) : NULL;
 	char *colon = copy ? strchr(copy, ':') : NULL;
+	char none[] = "", *password = colon ? colon + 1 : none, *secret;
 	int err;
 
 	if (!at || !copy)
 		return at ? -ENOMEM : 0;
-	if (!colon)
-		return 0;
-	*colon = 0;
-	err = add_secret(s, colon + 1);
+	if (colon)
+		*colon = 0;
+	secret = *password ? password : copy;
+	err = add_secret(s, secret);
 	csink_text_undo_percent(copy);
-	csink_text_undo_percent(colon + 1);
-	return err ?: add_password(s, copy, colon + 1);
+	if (*password)
+		csink_text_undo_percent(password);
+	return err ?: add_secret(s, secret) ?: add_password(s, copy, password);
 }
 
 static int add_proxies(struct csink_send_settings *s)

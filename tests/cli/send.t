@@ -181,6 +181,9 @@ like "$status $(requests) $(tail -n 1 err)" '^3 2 .*burn.pb.gz was not sent .*ma
 	'Pyroscope: nor is one on a connection that was used before, by libcurl'
 serve '200:keep gone 200' --to=put+http://@ADDRESS@/ first.pb.gz burn.pb.gz
 is "$status $(requests)" '0 3' 'put: a connection that was used before and ends is tried again'
+LD_PRELOAD=$TARGETS/send_shim.so SEND_SHIM=memory serve '200:keep 200' --to=put+http://@ADDRESS@/ first.pb.gz burn.pb.gz
+like "$status $(requests) $(tail -n 1 err)" '^3 1 countersink: burn.pb.gz was not sent .*: Out of memory$' \
+	'a request that libcurl does not begin has not the status of the one before'
 serve 200:cut --to=pyroscope+http://@ADDRESS@ burn.pb.gz
 is "$status $(requests)" '0 1' 'an answer that is cut off behind its status is an answer'
 serve 503:cut:retry=3600 --to=put+http://@ADDRESS@/x burn.pb.gz
@@ -296,6 +299,21 @@ like "$(cat err)" ': \*+\+\*+\+\*+$' 'words of a header are hidden where they st
 http_proxy=http://me:hunter%32@@ADDRESS@ serve 401:echo --to=put+http://server.invalid/x burn.pb.gz
 like "$(cat got/1.headers)" "^Proxy-Authorization: Basic $(printf me:hunter2 | base64)\$" "a proxy's password may be in its variable"
 like "$status $(cat err)" '^3 .*Proxy-Authorization: Basic \*+ ' "a proxy's password that it repeats is hidden"
+for token in TopKey01 'ab%2FTopKey01%2Bcd'; do
+	http_proxy=http://$token@@ADDRESS@ serve 401:echo --to=put+http://server.invalid/x burn.pb.gz
+	like "$status $(cat err)" '^3 .*Proxy-Authorization: Basic \*+ ' "a proxy's token that it repeats is hidden: $token"
+done
+http_proxy=http://TopKey01%2Fcd@@ADDRESS@ serve 401:say=no+TopKey01/cd,TopKey01%2Fcd,TopKey01 --to=put+http://server.invalid/x burn.pb.gz
+like "$status $(cat err)" ': no\+\*+,\*+,\*+$' "so it is without the name of its header"
+http_proxy=http://TopKey01@h:99999 "$SEND" --to=put+http://server.invalid/x --send-timeout=0.3 burn.pb.gz 2>err
+is "$? $(grep -c TopKey01 err)" '4 0' "a proxy's token is not in the reason of a failure"
+# Parts of a key, as it may be cut where it has '/' or '+', and the whole as it is in a URL.
+echo 'X-Key: first/second+third/zz' >slashed
+serve '401:say=first,second,third,first%2Fsecond%2Bthird%2Fzz,first%2fsecond%2bthird%2fzz,zz' --to=put+http://@ADDRESS@/x --send-headers=slashed burn.pb.gz
+like "$status $(cat err)" '^3 .*: \*{5},\*{6},\*{5},\*{27},\*{27},zz$' 'parts of a secret, and its form in a URL, are hidden'
+AWS_ACCESS_KEY_ID=AKEY AWS_SECRET_ACCESS_KEY=sEcReT01/part2345+part6789 serve "--tls server.pem server.key 403:say=part2345-part6789" \
+	--send-ca=ca.pem --to=s3+https://@ADDRESS@/bucket/x burn.pb.gz
+like "$status $(cat err)" '^3 .*403 .*: \*+-\*+$' 's3: so are those of its key'
 for proxy in http://me:hunter2@h:99999 ftp://me:hunter2@h me:hunter2@h:x 'http://me:hunter2@[h' http://me:hunter2/@h http://me:hunter2@h.invalid; do
 	http_proxy=$proxy "$SEND" --to=put+http://server.invalid/x --send-timeout=0.3 burn.pb.gz 2>err
 	is "$? $(grep -c hunter2 err)" '4 0' "a proxy's password is not in the reason of a failure: $(echo "$proxy" | sed s/hunter2/.../)"

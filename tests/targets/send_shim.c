@@ -1,6 +1,6 @@
 /*
  * Preloaded into countersink-send: SEND_SHIM=names, no look-up of a name ends; SEND_SHIM=options, a libcurl that cannot
- * sign requests.
+ * sign requests; SEND_SHIM=memory, one that has no memory for any request but the first.
  */
 #include <dlfcn.h>
 #include <netdb.h>
@@ -9,9 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { UNKNOWN_OPTION = 48, AWS_SIGV4 = 10305 }; /* of curl/curl.h */
+enum { OUT_OF_MEMORY = 27, UNKNOWN_OPTION = 48, AWS_SIGV4 = 10305 }; /* of curl/curl.h */
 
 int curl_easy_setopt(void *curl, int option, ...);
+int curl_easy_perform(void *curl);
 
 static int is_wanted(const char *what)
 {
@@ -41,4 +42,12 @@ int curl_easy_setopt(void *curl, int option, ...)
 	value = va_arg(list, void *);
 	va_end(list);
 	return option == AWS_SIGV4 && is_wanted("options") ? UNKNOWN_OPTION : real(curl, option, value);
+}
+
+int curl_easy_perform(void *curl)
+{
+	static int nr;
+	int (*real)(void *) = (__typeof__(real))dlsym(RTLD_NEXT, "curl_easy_perform");
+
+	return nr++ && is_wanted("memory") ? OUT_OF_MEMORY : real(curl);
 }
