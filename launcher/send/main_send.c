@@ -13,7 +13,7 @@
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/base/standard_streams.h"
-#include "launcher/send/send_http.h"
+#include "launcher/send/send_deliver.h"
 #include "launcher/send/send_options.h"
 
 static CSINK_OPTION_TABLE(send_options, CSINK_SEND_OPTIONS);
@@ -28,18 +28,13 @@ static void print_help(void)
 static int send_one(struct csink_send_http *http, const struct csink_send_settings *s, const char *path,
 		    uint64_t deadline_ns, bool is_quiet)
 {
-	CSINK_AUTO(csink_send_request_free) struct csink_send_request r = {0};
-	char why[CSINK_WHY_BYTES];
-	int status;
+	struct csink_send_delivery d = {.s = s, .path = path};
+	struct csink_send_result result;
 
-	if (csink_send_request_make(&r, s, path, why, sizeof(why)))
-		return csink_fail(CSINK_EXIT_FAILED, "%s; it was not sent", why);
-	status = csink_send_http_send(http, &r, deadline_ns, why, sizeof(why));
-	if (status)
-		csink_say("%s was not sent to %s: %s", path, s->to.server, why);
-	else if (!is_quiet)
-		csink_say("%s was sent to %s: %zu bytes", path, s->to.server, r.bytes);
-	return status;
+	if (csink_send_deliver(http, &d, deadline_ns, &result))
+		return csink_fail(CSINK_EXIT_FAILED, "%s; it was not sent", result.why);
+	csink_send_say(&d, path, &result, "", is_quiet);
+	return csink_send_exit_of(&result);
 }
 
 /* The time is for all files, so that it bounds how long a caller waits. */

@@ -7,19 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/send/send_answer.h"
-#include "launcher/send/send_options.h"
 
 #define CONNECT_MS 3000
-#define BACKOFF_NS CSINK_NS_PER_S /* of the first pause at most; doubled each time */
-#define MAX_BACKOFF_NS (300 * CSINK_NS_PER_S)
+#define MAX_ASKED_S 86400 /* of a Retry-After, what is respected at most */
 
 struct csink_send_http {
 	const struct csink_send_settings *s;
@@ -28,6 +24,8 @@ struct csink_send_http {
 	struct csink_send_answer answer;
 	const char *option;   /* that libcurl did not take; NULL: it took all */
 	CURLcode option_code; /* why not */
+	void (*on_request)(void *arg);
+	void *arg;
 };
 
 static size_t take_answer(char *bytes, size_t size, size_t nr, void *arg)
@@ -45,9 +43,17 @@ static size_t take_header(char *bytes, size_t size, size_t nr, void *arg)
 	return size * nr;
 }
 
-/* ---- tries ---- */
+static int note_request(void *arg, char *ip, char *local_ip, int port, int local_port)
+{
+	struct csink_send_http *http = arg;
 
-enum outcome { SENT, REFUSED, LATER };
+	(void)ip, (void)local_ip, (void)port, (void)local_port;
+	if (http->on_request)
+		http->on_request(http->arg);
+	return CURL_PREREQFUNC_OK;
+}
+
+/* ---- what a try comes to ---- */
 
 static bool is_for_later(long status)
 {
@@ -89,11 +95,6 @@ static bool is_refused_by_proxy(struct csink_send_http *http)
 	return status >= 400 && status < 500 && !is_for_later(status);
 }
 
-static bool is_repeatable(const struct csink_send_settings *s)
-{
-	return s->to.kind != CSINK_SEND_PYROSCOPE && s->to.kind != CSINK_SEND_PARCA;
-}
-
 /* What libcurl says in more words, unless the whole URL of a proxy, with its password, may be in it. */
 static char *words_of(struct csink_send_http *http, CURLcode code)
 {
@@ -106,14 +107,16 @@ static char *words_of(struct csink_send_http *http, CURLcode code)
 	return csink_send_hide(http->s, words, strlen(words));
 }
 
-static enum outcome judge_failure(struct csink_send_http *http, CURLcode code, char *why, size_t why_bytes)
+static void judge_failure(struct csink_send_http *http, CURLcode code, struct csink_send_result *result)
 {
 	CSINK_AUTO_FREE char *words = words_of(http, code);
 	const char *reason = words ?: curl_easy_strerror(CURLE_OUT_OF_MEMORY);
 
+	csink_why(0, result->why, sizeof(result->why), "%s", reason);
+	result->outcome = CSINK_SEND_REFUSED;
 	if (is_undelivered(http, code)) {
-		csink_why(0, why, why_bytes, "%s", reason);
-		return is_refused_by_proxy(http) ? REFUSED : LATER;
+		result->outcome = is_refused_by_proxy(http) ? CSINK_SEND_REFUSED : CSINK_SEND_LATER;
+		return;
 	}
 	switch (code) {
 	case CURLE_OPERATION_TIMEDOUT:
@@ -121,16 +124,29 @@ static enum outcome judge_failure(struct csink_send_http *http, CURLcode code, c
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
 	case CURLE_PARTIAL_FILE:
-		csink_why(0, why, why_bytes, "%s%s", reason,
-			  is_repeatable(http->s) ? "" : " (the server may have the profile all the same)");
-		return is_repeatable(http->s) ? LATER : REFUSED;
+		if (csink_send_is_repeatable(http->s))
+			result->outcome = CSINK_SEND_LATER;
+		else
+			csink_why(0, result->why, sizeof(result->why),
+				  "%s (the server may have the profile all the same)", reason);
+		return;
+	case CURLE_OUT_OF_MEMORY:
+		result->outcome = CSINK_SEND_BARRED;
+		return;
 	default:
-		csink_why(0, why, why_bytes, "%s", reason);
-		return REFUSED;
+		return;
 	}
 }
 
-static enum outcome judge(struct csink_send_http *http, CURLcode code, char *why, size_t why_bytes)
+static enum csink_send_outcome outcome_of(long status)
+{
+	return status == 401 || status == 403 ? CSINK_SEND_BARRED
+	       : status == 413                ? CSINK_SEND_TOO_LARGE
+	       : is_for_later(status)         ? CSINK_SEND_LATER
+					      : CSINK_SEND_REFUSED;
+}
+
+static void judge(struct csink_send_http *http, CURLcode code, struct csink_send_result *result)
 {
 	char words[CSINK_SEND_WORDS];
 	long status = 0;
@@ -139,18 +155,31 @@ static enum outcome judge(struct csink_send_http *http, CURLcode code, char *why
 	if (http->answer.has_begun)
 		curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* With the status of an answer all is known, also where its rest is cut off, or too long. */
-	if (status < 200)
-		return judge_failure(http, code, why, why_bytes);
-	if (status < 300) {
-		if (http->s->to.kind == CSINK_SEND_OTLP && csink_send_answer_rejects(&http->answer, why, why_bytes))
-			return REFUSED;
-		csink_why(0, why, why_bytes, "%ld", status);
-		return SENT;
+	if (status < 200) {
+		judge_failure(http, code, result);
+	} else if (status < 300) {
+		csink_why(0, result->why, sizeof(result->why), "%ld", status);
+		result->outcome =
+			http->s->to.kind == CSINK_SEND_OTLP &&
+					csink_send_answer_rejects(&http->answer, result->why, sizeof(result->why))
+				? CSINK_SEND_REFUSED
+				: CSINK_SEND_SENT;
+	} else {
+		csink_send_answer_words(&http->answer, words);
+		csink_why(0, result->why, sizeof(result->why), "%ld %s%s%s%s", status, http->answer.phrase,
+			  *words ? ": " : "", words, status < 400 ? " (redirections are not followed)" : "");
+		result->outcome = outcome_of(status);
 	}
-	csink_send_answer_words(&http->answer, words);
-	csink_why(0, why, why_bytes, "%ld %s%s%s%s", status, http->answer.phrase, *words ? ": " : "", words,
-		  status < 400 ? " (redirections are not followed)" : "");
-	return is_for_later(status) ? LATER : REFUSED;
+}
+
+/* Seconds, or a date: libcurl reads both. */
+static uint64_t asked_pause(struct csink_send_http *http)
+{
+	curl_off_t seconds = 0;
+
+	if (http->answer.has_begun)
+		curl_easy_getinfo(http->curl, CURLINFO_RETRY_AFTER, &seconds);
+	return seconds > 0 ? (uint64_t)CSINK_MIN(seconds, (curl_off_t)MAX_ASKED_S) * CSINK_NS_PER_S : 0;
 }
 
 /* ---- one request ---- */
@@ -210,50 +239,19 @@ static CURLcode perform(struct csink_send_http *http, const struct csink_send_re
 	return code;
 }
 
-/* What the server asks for; else a random part of a time that doubles, so that many senders do not come at once. */
-static uint64_t pause_ns(struct csink_send_http *http, uint32_t tries)
+void csink_send_http_on_request(struct csink_send_http *http, void (*on_request)(void *arg), void *arg)
 {
-	uint64_t most = tries < 10 ? BACKOFF_NS << (tries - 1) : MAX_BACKOFF_NS, random = 0;
-	curl_off_t asked = 0;
-
-	curl_easy_getinfo(http->curl, CURLINFO_RETRY_AFTER, &asked);
-	if (asked > 0)
-		return (uint64_t)CSINK_MIN(asked, (curl_off_t)86400) * CSINK_NS_PER_S;
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
-		random = csink_monotonic_ns();
-	return random % CSINK_MIN(most, (uint64_t)MAX_BACKOFF_NS);
+	http->on_request = on_request;
+	http->arg = arg;
 }
 
-static void sleep_ns(uint64_t ns)
+void csink_send_http_try(struct csink_send_http *http, const struct csink_send_request *r, uint64_t left_ns,
+			 struct csink_send_result *result)
 {
-	struct timespec left = {.tv_sec = (time_t)(ns / CSINK_NS_PER_S), .tv_nsec = (long)(ns % CSINK_NS_PER_S)};
+	CURLcode code = perform(http, r, left_ns);
 
-	while (nanosleep(&left, &left) && errno == EINTR)
-		;
-}
-
-int csink_send_http_send(struct csink_send_http *http, const struct csink_send_request *r, uint64_t deadline_ns,
-			 char *why, size_t why_bytes)
-{
-	char last[CSINK_WHY_BYTES / 2] = "no time is left";
-	uint64_t now = csink_monotonic_ns(), pause;
-	enum outcome outcome = LATER;
-	uint32_t tries = 0;
-
-	while (now < deadline_ns) {
-		outcome = judge(http, perform(http, r, deadline_ns - now), last, sizeof(last));
-		tries++;
-		now = csink_monotonic_ns();
-		pause = outcome == LATER ? pause_ns(http, tries) : 0;
-		if (outcome != LATER || now >= deadline_ns || pause >= deadline_ns - now)
-			break;
-		sleep_ns(pause);
-		now = csink_monotonic_ns();
-	}
-	if (outcome == LATER)
-		return csink_why(CSINK_SEND_EXIT_UNREACHABLE, why, why_bytes, "%s (%u %s; --send-timeout)", last, tries,
-				 tries == 1 ? "try" : "tries");
-	return csink_why(outcome == SENT ? 0 : CSINK_SEND_EXIT_REFUSED, why, why_bytes, "%s", last);
+	judge(http, code, result);
+	result->asked_ns = result->outcome == CSINK_SEND_LATER ? asked_pause(http) : 0;
 }
 
 /* ---- the connection ---- */
@@ -267,7 +265,7 @@ static void set_options(struct csink_send_http *http)
 	SET(http, CURLOPT_FOLLOWLOCATION, 0L);
 	SET(http, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
 	/* libcurl itself sends a request again where the server has closed a connection that was used before. */
-	if (!is_repeatable(s))
+	if (!csink_send_is_repeatable(s))
 		SET(http, CURLOPT_FORBID_REUSE, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	/* Do not wait for a look-up of a name that has not ended with the time; an older libcurl waits. */
@@ -279,6 +277,8 @@ static void set_options(struct csink_send_http *http)
 	SET(http, CURLOPT_WRITEDATA, http);
 	SET(http, CURLOPT_HEADERFUNCTION, take_header);
 	SET(http, CURLOPT_HEADERDATA, http);
+	SET(http, CURLOPT_PREREQFUNCTION, note_request);
+	SET(http, CURLOPT_PREREQDATA, http);
 	if (s->user) {
 		if (!s->signature)
 			SET(http, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);

@@ -24,6 +24,7 @@
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 #include "launcher/send/send_base64.h"
+#include "launcher/send/send_parts.h"
 
 #define MAX_BODY_BYTES (64U << 20) /* what receivers of OTLP take; the others take less */
 
@@ -245,7 +246,7 @@ static int file_body(const char *path, void **bytes, size_t *len)
 }
 
 int csink_send_request_make(struct csink_send_request *r, const struct csink_send_settings *s, const char *path,
-			    char *why, size_t why_bytes)
+			    const char *part, char *why, size_t why_bytes)
 {
 	CSINK_AUTO(csink_profile_done) struct csink_profile *p = NULL;
 	char reason[CSINK_WHY_BYTES] = "";
@@ -255,6 +256,9 @@ int csink_send_request_make(struct csink_send_request *r, const struct csink_sen
 	*r = (struct csink_send_request){.method = "POST", .content_type = "application/octet-stream"};
 	if (err)
 		return csink_why(err, why, why_bytes, "%s: %.1500s", path, *reason ? reason : csink_regular_why(err));
+	err = csink_send_part_take(p, part);
+	if (err)
+		return csink_why(err, why, why_bytes, "%s: %s", path, strerror(-err));
 	switch (s->to.kind) {
 	case CSINK_SEND_PYROSCOPE:
 		err = pyroscope_url(r, s, p) ?: wire_body(p, s, &r->body, &r->bytes);

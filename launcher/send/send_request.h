@@ -17,11 +17,13 @@ struct csink_send_request {
 
 /**
  * Make it of a file: pyroscope, parca and otlp get the wire form, put the file as it is.
- * @why  on failure, one line for people, which begins with the file's name.
- * Returns 0 or -errno. csink_send_request_free() in any case. Context: thread.
+ * @part  of the profile, as send_parts.h has it; "": the whole.
+ * @why   on failure, one line for people, which begins with the file's name.
+ * Returns 0, -ENODATA (there is no such part: what it is a part of cannot be halved) or -errno.
+ * csink_send_request_free() in any case. Context: thread.
  */
 int csink_send_request_make(struct csink_send_request *r, const struct csink_send_settings *s, const char *path,
-			    char *why, size_t why_bytes);
+			    const char *part, char *why, size_t why_bytes);
 void csink_send_request_free(struct csink_send_request *r);
 
 #endif

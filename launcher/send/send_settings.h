@@ -29,6 +29,15 @@ struct csink_send_settings {
 	struct csink_wire_options wire;
 };
 
+/**
+ * Whether a request may be sent again where the server may have it already: a profile of OTLP has an identity, and a
+ * file that is put replaces itself. Pyroscope and Parca would add it up twice. Context: any.
+ */
+static inline bool csink_send_is_repeatable(const struct csink_send_settings *s)
+{
+	return s->to.kind != CSINK_SEND_PYROSCOPE && s->to.kind != CSINK_SEND_PARCA;
+}
+
 /** The server's address: --to, else COUNTERSINK_SEND; "": neither is given. Context: init. */
 const char *csink_send_server(const struct csink_options *o);
 

@@ -209,6 +209,38 @@ like "$status $(requests) $(cat err)" '^3 1 .*: 422 Unprocessable Entity: w*\.\.
 serve 200:file=long --to=pyroscope+http://@ADDRESS@/ burn.pb.gz
 is "$status $(requests)" '0 1' 'an answer of 5 MB with a good status is one'
 
+# ---- too large for one request ----
+"$COUNTERSINK" -q -o jobs.pb.gz -- sh -c '"$1" 30 & "$1" 40; "$1" 30; wait' sh "$TARGETS/burn" >/dev/null 2>&1
+serve '413:say=large 200 200' --to=pyroscope+http://@ADDRESS@ --labels=pid,process jobs.pb.gz
+like "$status $(requests) $(cat err)" '^0 3 countersink: jobs.pb.gz was sent to Pyroscope at [^ ]*: [0-9]+ bytes in 2 parts, since it is too large for one request there$' \
+	'413: the halves are sent, and that is reported'
+for half in 1 2 3; do
+	cp got/$half.body half$half.pb.gz
+done
+"$COUNTERSINK" merge -o halves.pb.gz half2.pb.gz half3.pb.gz 2>/dev/null
+is "$("$COUNTERSINK" export -f folded halves.pb.gz | sort)" "$("$COUNTERSINK" export -f folded half1.pb.gz | sort)" '413: the halves are the whole'
+processes() {
+	"$COUNTERSINK" report --by process --json "$1" | sed -n 's/.*"name": "burn \([0-9]*\)".*/\1/p' | sort
+}
+processes half1.pb.gz >whole
+processes half2.pb.gz >first
+processes half3.pb.gz >second
+ok '413: each half has some of the processes' test -s first -a -s second
+is "$(sort first second)" "$(cat whole)" '413: no process is in both halves'
+serve '413 200 413 200 200' --to=otlp+http://@ADDRESS@ burn.pb.gz
+like "$status $(requests) $(cat err)" '^0 5 .* in 3 parts, ' '413: a half of one process is halved again, by samples'
+is "$(for nr in 2 4 5; do python3 "$OTLP" got/$nr.body; done | xargs)" 'accepted accepted accepted' '413: each part is a request of its own'
+serve '413 413 413 413 413 413 413 413 413 200' --to=parca+http://@ADDRESS@ jobs.pb.gz
+like "$status $(requests) $(cat err)" '^3 [3-9] countersink: jobs.pb.gz was not sent .*: 413 Other \((its 256th parts are too large, too|that part is one sample)\)$' \
+	'413: there is an end to it'
+serve '413 200 422:say=no' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+like "$status $(requests) $(cat err)" '^3 3 .*was not sent to [^ ]* at [^ ]* but for 1 parts?: 422 Unprocessable Entity: no$' \
+	'413: of a half that is refused, it is reported that the other one was sent'
+serve '413 200 503:retry=3600' --to=pyroscope+http://@ADDRESS@ burn.pb.gz
+like "$status $(cat err)" '^4 .* but for 1 part: 503 ' '413: so it is of one that is not taken in time'
+serve 413 --to=put+http://@ADDRESS@/ burn.pb.gz
+like "$status $(requests) $(cat err)" '^3 1 .*: 413 Other \(a file is put as a whole, or not at all\)$' 'put: 413 is a refusal'
+
 # ---- as it may be started ----
 # Standard streams that are closed: what is printed after the first file must not land in the connection that is kept for the second.
 serve '200:keep 200:keep' --to=put+http://@ADDRESS@/ first.pb.gz burn.pb.gz
