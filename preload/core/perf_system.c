@@ -135,7 +135,6 @@ static void explain_filter(int got, const struct csink_perf_system *system, stru
 	if (got == ENOSYS && system->has_proc && !system->has_paranoid) {
 		out->cause = CSINK_CAUSE_NO_PERF;
 		snprintf(out->text, sizeof(out->text), "this kernel was built without perf events");
-		snprintf(out->remedy, sizeof(out->remedy), "a kernel with CONFIG_PERF_EVENTS is needed");
 		return;
 	}
 	out->cause = CSINK_CAUSE_SECCOMP;
@@ -146,30 +145,37 @@ static void explain_filter(int got, const struct csink_perf_system *system, stru
 		 : got == ENOSYS && !system->has_proc
 			 ? " (or this kernel was built without; /proc, which shows it, is not mounted)"
 			 : "");
-	snprintf(out->remedy, sizeof(out->remedy),
-		 "let the container's seccomp profile allow perf_event_open (docker: --cap-add PERFMON, or "
-		 "--security-opt seccomp=PROFILE)");
+}
+
+static void explain_fd_limit(int err, struct csink_explanation *out)
+{
+	struct rlimit limit = {0, 0};
+
+	out->cause = CSINK_CAUSE_LIMIT;
+	if (err == ENFILE) {
+		snprintf(out->text, sizeof(out->text), "the system has as many files open as fs.file-max allows");
+		return;
+	}
+	getrlimit(RLIMIT_NOFILE, &limit);
+	snprintf(out->field, sizeof(out->field), "RLIMIT_NOFILE");
+	snprintf(out->text, sizeof(out->text), "all %llu file descriptors that this process may have are in use",
+		 (unsigned long long)limit.rlim_cur);
 }
 
 static void explain_least_event(int got, const struct csink_perf_system *system, struct csink_explanation *out)
 {
 	if (got == EMFILE || got == ENFILE) {
-		csink_explain_fd_limit(got, out);
+		explain_fd_limit(got, out);
 	} else if (system->paranoid >= 3 && !csink_perf_system_allows(system, 2)) {
 		out->cause = CSINK_CAUSE_PARANOID;
 		snprintf(out->text, sizeof(out->text),
 			 "kernel.perf_event_paranoid is %lld, with which this distribution's kernel refuses all events "
 			 "to users without CAP_PERFMON",
 			 (long long)system->paranoid);
-		snprintf(out->remedy, sizeof(out->remedy),
-			 "sysctl kernel.perf_event_paranoid=2 (or lower), or grant CAP_PERFMON");
 	} else {
 		out->cause = CSINK_CAUSE_LSM;
 		snprintf(out->text, sizeof(out->text),
 			 "a security module (SELinux, lockdown, BPF) refuses even an event that counts nothing");
-		snprintf(out->remedy, sizeof(out->remedy),
-			 "look in the audit log; /sys/kernel/security/lsm names the "
-			 "modules");
 	}
 }
 
@@ -203,31 +209,6 @@ bool csink_explain_refusal(const struct csink_perf_call *call, const struct csin
 		return false;
 	explain_least_event(-got, system, out);
 	return true;
-}
-
-void csink_explain_fd_limit(int err, struct csink_explanation *out)
-{
-	struct rlimit limit = {0, 0};
-
-	out->cause = CSINK_CAUSE_LIMIT;
-	if (err == ENFILE) {
-		snprintf(out->text, sizeof(out->text), "the system has as many files open as fs.file-max allows");
-		snprintf(out->remedy, sizeof(out->remedy), "sysctl fs.file-max=HIGHER");
-		return;
-	}
-	getrlimit(RLIMIT_NOFILE, &limit);
-	snprintf(out->field, sizeof(out->field), "RLIMIT_NOFILE");
-	snprintf(out->text, sizeof(out->text), "all %llu file descriptors that this process may have are in use",
-		 (unsigned long long)limit.rlim_cur);
-	if (limit.rlim_cur < limit.rlim_max)
-		snprintf(out->remedy, sizeof(out->remedy),
-			 "raise the soft limit to the hard one (ulimit -n %llu), or use "
-			 "fewer events",
-			 (unsigned long long)limit.rlim_max);
-	else
-		snprintf(out->remedy, sizeof(out->remedy),
-			 "the hard limit is reached as well: have it raised (limits.conf, LimitNOFILE=), or use fewer "
-			 "events");
 }
 
 CSINK_EXPORT char *csink_explain_brief(int err, char *buf, size_t size)

@@ -43,12 +43,10 @@ static inline bool csink_perf_system_allows(const struct csink_perf_system *syst
  * Is perf_event_open refused to this process whatever is asked? Two probes: a NULL attr (the kernel says EFAULT;
  * anything else came from a filter before it) and the least event there is.
  * @call  its arguments are used with the NULL attr, for filters that look at them; NULL: plain ones.
- * Returns true and *out if so.
+ * Returns true and *out if so, without the remedy (csink_explain_refusal_remedy() in preload/api adds it): the library
+ * that is injected reports causes alone.
  */
 bool csink_explain_refusal(const struct csink_perf_call *call, const struct csink_perf_system *system,
 			   struct csink_explanation *out);
-
-/** EMFILE, ENFILE: which limit, and its value. */
-void csink_explain_fd_limit(int err, struct csink_explanation *out);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "preload/api/explain/explain_probe.h"
+
 void csink_doctor_add(struct csink_doctor *doctor, const char *check, enum csink_level level, const char *remedy,
 		      const char *fmt, ...)
 {
@@ -57,6 +59,8 @@ void csink_doctor_run(struct csink_doctor *doctor)
 	doctor->largest_group = -1;
 	csink_perf_system_read(&doctor->system);
 	doctor->refused = csink_explain_refusal(NULL, &doctor->system, &doctor->refusal);
+	if (doctor->refused)
+		csink_explain_refusal_remedy(&doctor->refusal);
 	csink_doctor_check_rights(doctor);
 	csink_doctor_check_pmu(doctor);
 	csink_doctor_check_holders(doctor);

@@ -2,9 +2,11 @@
  * Explanations in words: the one-line form, what a refusal means, and permissions that are missing. The search for the
  * culprit is in explain_open.c. Context of everything here: any, but for signal.
  */
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "include/internal/base.h"
 #include "preload/api/explain/explain_probe.h"
@@ -113,4 +115,35 @@ void csink_explain_permission(const struct csink_perf_system *system, int level,
 	else
 		csink_explain_as(out, CSINK_CAUSE_PARANOID, NULL, "", "%s needs CAP_PERFMON, which is missing", what);
 	csink_explain_remedy(out, "%s%sgrant CAP_PERFMON", avoid, sysctl);
+}
+
+static void remedy_of_limit(struct csink_explanation *refusal)
+{
+	struct rlimit limit = {0, 0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (refusal->err == ENFILE)
+		csink_explain_remedy(refusal, "sysctl fs.file-max=HIGHER");
+	else if (limit.rlim_cur < limit.rlim_max)
+		csink_explain_remedy(refusal,
+				     "raise the soft limit to the hard one (ulimit -n %llu), or use fewer events",
+				     (unsigned long long)limit.rlim_max);
+	else
+		csink_explain_remedy(refusal, "the hard limit is reached as well: have it raised (limits.conf, "
+					      "LimitNOFILE=), or use fewer events");
+}
+
+void csink_explain_refusal_remedy(struct csink_explanation *refusal)
+{
+	if (refusal->cause == CSINK_CAUSE_NO_PERF)
+		csink_explain_remedy(refusal, "a kernel with CONFIG_PERF_EVENTS is needed");
+	else if (refusal->cause == CSINK_CAUSE_SECCOMP)
+		csink_explain_remedy(refusal, "let the container's seccomp profile allow perf_event_open (docker: "
+					      "--cap-add PERFMON, or --security-opt seccomp=PROFILE)");
+	else if (refusal->cause == CSINK_CAUSE_PARANOID)
+		csink_explain_remedy(refusal, "sysctl kernel.perf_event_paranoid=2 (or lower), or grant CAP_PERFMON");
+	else if (refusal->cause == CSINK_CAUSE_LIMIT)
+		remedy_of_limit(refusal);
+	else
+		csink_explain_remedy(refusal, "look in the audit log; /sys/kernel/security/lsm names the modules");
 }

@@ -171,6 +171,7 @@ static int explain(const struct csink_perf_call *call, int err, struct csink_exp
 	probe.want.size = sizeof(probe.want);
 	csink_perf_system_read(&probe.system);
 	if (csink_explain_refusal(call, &probe.system, out)) {
+		csink_explain_refusal_remedy(out);
 		/* Without an fd left, faults that the kernel checks before it needs one can still be distinguished. */
 		probe.fds_full = out->err == EMFILE || out->err == ENFILE;
 		if (!probe.fds_full || err == out->err)

@@ -91,6 +91,9 @@ void csink_probe_target(struct csink_probe *probe);
 /** group_fd, and what only matters in a group. */
 void csink_probe_group(struct csink_probe *probe);
 
+/** Add the remedy to what csink_explain_refusal() has found. */
+void csink_explain_refusal_remedy(struct csink_explanation *refusal);
+
 /** A permission that needs perf_event_paranoid <= level is missing (level -2: a capability only). what: the thing
  * asked. */
 void csink_explain_permission(const struct csink_perf_system *system, int level, const char *what, const char *avoid,
