@@ -376,14 +376,27 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 	}
 }
 
-static void note_losses(struct csink_attach_follow *f)
+/* What no process can be named for stands in the first recording that is written. */
+static void add_losses(struct csink_attach_follow *f)
 {
 	struct csink_attach_image *first = f->images.nr ? f->images.at[0] : NULL;
-	unsigned long long nr_untabled = f->nr_by_code + f->nr_guessed;
-	char guessed[128] = "";
+	uint64_t nr_lost = f->counters.rings.nr_lost;
 
 	for (uint32_t i = 0; i < f->images.nr && first && !first->nr_rows; i++)
 		first = f->images.at[i];
+	if (!first)
+		return;
+	first->losses[CSINK_LOSS_RING] += nr_lost - f->added_lost;
+	first->losses[CSINK_LOSS_THROTTLED] += f->nr_throttled - f->added_throttled;
+	f->added_lost = nr_lost;
+	f->added_throttled = f->nr_throttled;
+}
+
+static void note_losses(struct csink_attach_follow *f)
+{
+	unsigned long long nr_untabled = f->nr_by_code + f->nr_guessed;
+	char guessed[128] = "";
+
 	if (f->nr_guessed)
 		snprintf(guessed, sizeof(guessed),
 			 ", in %llu of them also guessed by words that look like return addresses",
@@ -413,10 +426,6 @@ static void note_losses(struct csink_attach_follow *f)
 				   (unsigned long long)f->nr_throttled);
 	if (f->images.no_memory)
 		csink_outside_note(f->outside, "memory ran out: some samples are missing");
-	if (!first)
-		return;
-	first->losses[CSINK_LOSS_RING] += f->counters.rings.nr_lost;
-	first->losses[CSINK_LOSS_THROTTLED] += f->nr_throttled;
 }
 
 /* Threads that read frames add functions to the codes meanwhile, unless they have ended. */
@@ -426,6 +435,7 @@ static int write_recordings(struct csink_attach_follow *follow, const char *dire
 	struct csink_rec_header head;
 	int err;
 
+	add_losses(follow);
 	make_head(follow, &head);
 	if (codes)
 		pthread_mutex_lock(&codes->lock);
@@ -446,25 +456,23 @@ static void add_base(struct csink_attach_images *images, const struct csink_atta
 }
 
 int csink_attach_follow_look(struct csink_attach_follow *follow, const char *all, const char *last,
-			     struct csink_attach_base *base)
+			     const struct csink_attach_base *base, struct csink_attach_base *now)
 {
 	struct csink_attach_images *images = &follow->images;
-	struct csink_attach_base now = {.rows = calloc(images->nr_rows + 1UL, sizeof(*now.rows)),
-					.nr_rows = images->nr_rows};
-	int err = now.rows ? write_recordings(follow, all) : -ENOMEM;
+	int err;
 
-	for (uint32_t i = 0; !err && i < now.nr_rows; i++) {
-		now.rows[i].nr_samples = images->rows[i].nr_samples;
-		memcpy(now.rows[i].weights, images->rows[i].weights, sizeof(now.rows[i].weights));
+	now->nr_rows = images->nr_rows;
+	now->rows = calloc(images->nr_rows + 1UL, sizeof(*now->rows));
+	err = now->rows ? write_recordings(follow, all) : -ENOMEM;
+	for (uint32_t i = 0; !err && i < now->nr_rows; i++) {
+		now->rows[i].nr_samples = images->rows[i].nr_samples;
+		memcpy(now->rows[i].weights, images->rows[i].weights, sizeof(now->rows[i].weights));
 	}
 	if (!err) {
 		add_base(images, base, UINT64_MAX);
 		err = write_recordings(follow, last);
 		add_base(images, base, 1);
 	}
-	free(err ? now.rows : base->rows);
-	if (!err)
-		*base = now;
 	return err;
 }
 

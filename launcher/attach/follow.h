@@ -21,6 +21,7 @@ struct csink_attach_follow {
 	int32_t leave_out;          /* records of this process are not taken: the launcher, before its child's exec */
 	struct csink_outside *outside;
 	uint64_t nr_samples, nr_deep, nr_throttled; /* nr_deep: stacks of which the copy has the top only */
+	uint64_t added_lost, added_throttled;       /* which the images have already */
 	uint64_t nr_helped;                         /* stacks that libunwind took over */
 	uint64_t nr_by_code, nr_guessed;            /* stacks through code without tables: see csink_walk_trust */
 	/* What each thread's event had counted at its last sample. */
@@ -62,11 +63,13 @@ struct csink_attach_base {
 /**
  * While it goes on: the recordings of what was sampled until now, and of what came since the last look.
  * @all, @last  directories for them.
- * @base        all 0 at first; its rows are freed by free(3).
- * Returns 0 or -errno; then @base is as before.
+ * @base        what the last look found, all 0 at first.
+ * @now         what this one finds: the next one's @base, if what is in the directories was of use. Its rows are freed
+ *              by free(3), also after an error.
+ * Returns 0 or -errno.
  */
 int csink_attach_follow_look(struct csink_attach_follow *follow, const char *all, const char *last,
-			     struct csink_attach_base *base);
+			     const struct csink_attach_base *base, struct csink_attach_base *now);
 
 void csink_attach_follow_free(struct csink_attach_follow *follow);
 

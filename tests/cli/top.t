@@ -192,6 +192,19 @@ else
 	skip "functions of Python" "no python3"
 fi
 
+# ---- what is missing
+
+start countersink -q --max-depth=2 -o p.pb.gz -- "$TARGETS/deep" 30 1000000
+wait_until 60 sampled 5 "$dir"
+like "$(figure now.json 'd["losses"]')" "^\\['[0-9]+ stacks? cut at the depth limit'\\]$" "JSON says what is missing"
+countersink top --once -d 0.1 "$dir" >table 2>&1
+like "$(cat table)" ' samples by task-clock; [0-9]+ stacks cut at the depth limit' "and so does the head of a picture"
+end
+start countersink -q -o p.pb.gz -- "$TARGETS/burn" 1000000
+countersink top --once -j -d 0.1 "$dir" >now.json 2>&1
+is "$(figure now.json 'd["losses"]')" '[]' "nothing is missing: the list is empty"
+end
+
 # ---- programs that are not profiled: sampled from outside
 
 have_shares() { # TITLE

@@ -14,6 +14,7 @@
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "include/internal/shared_options.h"
 #include "launcher/attach/attach_target.h"
 #include "launcher/attach/follow.h"
 #include "launcher/base/message.h"
@@ -23,8 +24,6 @@
 #include "launcher/session/inherited.h"
 #include "launcher/session/outside.h"
 #include "launcher/session/rate.h"
-
-enum { FREQUENCY = 997 }; /* as attach has it */
 
 struct csink_top_attach {
 	struct csink_attach_follow follow;
@@ -49,7 +48,7 @@ static int choose_event(struct csink_top_attach *a, char *why, size_t why_len)
 		return csink_why(nr, why, why_len, "%s", wrong.line);
 	c->nr_events = 1;
 	c->events[0].spec.attr.sample_period =
-		CSINK_NS_PER_S / csink_rate_allowed(FREQUENCY, true, reason, sizeof(reason));
+		CSINK_NS_PER_S / csink_rate_allowed(CSINK_DEFAULT_FREQUENCY, true, reason, sizeof(reason));
 	return 0;
 }
 
@@ -160,6 +159,7 @@ static int make_profile(struct csink_top_attach *a, const char *directory, struc
 static int look(struct csink_top_attach *a, struct csink_top_sight *sight)
 {
 	struct csink_run_directory all = {.fd = -1}, last = {.fd = -1};
+	struct csink_attach_base now = {0};
 	sigset_t ending, before;
 	int err;
 
@@ -169,11 +169,14 @@ static int look(struct csink_top_attach *a, struct csink_top_sight *sight)
 	if (!err)
 		err = csink_run_directory_create(&last);
 	if (!err)
-		err = csink_attach_follow_look(&a->follow, all.path, last.path, &a->base);
+		err = csink_attach_follow_look(&a->follow, all.path, last.path, &a->base, &now);
 	if (!err)
 		err = make_profile(a, all.path, &sight->all);
 	if (!err && a->before_ns)
 		err = make_profile(a, last.path, &sight->last);
+	free(err ? now.rows : a->base.rows);
+	if (!err)
+		a->base = now;
 	if (all.fd >= 0)
 		csink_run_directory_remove(&all);
 	if (last.fd >= 0)

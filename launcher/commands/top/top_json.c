@@ -52,6 +52,7 @@ int csink_top_print_json(FILE *out, const struct csink_top_source *source, struc
 	static const char *const views[] = {"functions", "threads", "phases"};
 	const struct csink_profile *all = picture->profiles[CSINK_TOP_ALL];
 	struct csink_json json;
+	const char *loss;
 
 	errno = 0;
 	csink_json_init(&json, out, '{');
@@ -68,6 +69,10 @@ int csink_top_print_json(FILE *out, const struct csink_top_source *source, struc
 	csink_json_number(&json, "processes", picture->nr_processes);
 	csink_json_number(&json, "threads_seen", picture->nr_threads);
 	csink_json_number(&json, "recordings_not_read", picture->nr_unread);
+	csink_json_open(&json, "losses", '[');
+	for (int i = 0; (loss = csink_profile_fact(all, CSINK_FACT_LOSS, i)); i++)
+		csink_json_text(&json, NULL, loss);
+	csink_json_close(&json, ']');
 	put_pair(&json, "ns", picture, (const int64_t[]){(int64_t)picture->ns[0], (int64_t)picture->ns[1]});
 	put_pair(&json, "samples", picture, picture->samples);
 	put_pair(&json, "sum", picture, picture->sums);

@@ -121,6 +121,7 @@ static const char *plural(uint32_t nr, const char *one, const char *many)
 
 static void format_counts(const struct csink_top_picture *picture, char *line, size_t size)
 {
+	const char *loss;
 	char samples[32];
 
 	csink_format_count(samples, sizeof(samples), (uint64_t)picture->samples[CSINK_TOP_ALL]);
@@ -130,6 +131,8 @@ static void format_counts(const struct csink_top_picture *picture, char *line, s
 	if (picture->nr_unread)
 		csink_append(line, size, "; %u recording%s cannot be read", picture->nr_unread,
 			     plural(picture->nr_unread, "", "s"));
+	for (int i = 0; (loss = csink_profile_fact(picture->profiles[CSINK_TOP_ALL], CSINK_FACT_LOSS, i)); i++)
+		csink_append(line, size, "; %s", loss);
 }
 
 static void format_times(const struct csink_top_picture *picture, char *line, size_t size)
