@@ -67,10 +67,15 @@ static inline __attribute__((noreturn)) void csink_raw_exit(int status)
 		csink_rawcall(SYS_exit_group, status);
 }
 
-/** stat(2) and fstat(2): 0 or -errno. Context: any. */
+/** stat(2), lstat(2) and fstat(2): 0 or -errno. Context: any. */
 static inline int csink_raw_stat(const char *path, struct stat *st)
 {
 	return (int)csink_rawcall(SYS_newfstatat, AT_FDCWD, path, st, 0);
+}
+
+static inline int csink_raw_lstat(const char *path, struct stat *st)
+{
+	return (int)csink_rawcall(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
 }
 
 static inline int csink_raw_fstat(int fd, struct stat *st)

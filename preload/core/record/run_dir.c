@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "include/internal/recording_format.h"
 #include "include/internal/shared_options.h"
 #include "preload/core/sysfs.h"
@@ -38,7 +39,7 @@ static bool suits(const char *place)
 {
 	struct stat st;
 
-	return geteuid() != 0 || !place || stat(place, &st) < 0 || st.st_mode & S_IXOTH;
+	return geteuid() != 0 || !place || csink_raw_stat(place, &st) || st.st_mode & S_IXOTH;
 }
 
 void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES])
@@ -104,7 +105,7 @@ bool csink_run_dir_is_of(const char *dir, uid_t uid)
 {
 	struct stat st;
 
-	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077);
+	return !csink_raw_lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077);
 }
 
 /* Any user may write there: what exists under that name already is not ours. */
@@ -164,7 +165,7 @@ static unsigned long long pid_namespace(void)
 {
 	struct stat st;
 
-	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+	return csink_raw_stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
 }
 
 bool csink_run_dir_describe(const char *dir, bool only_shared, char text[CSINK_RUN_DIR_PLACE])
@@ -201,9 +202,11 @@ const char *csink_run_dir_refuse(const char *dir, const char *place)
 	uid_t uid = (uid_t)getauxval(AT_EUID);
 	char beside[300];
 	struct stat st;
+	int err;
 
-	if (lstat(dir, &st))
-		return errno == ENOENT ? "is not there" : "cannot be reached";
+	err = csink_raw_lstat(dir, &st);
+	if (err)
+		return err == -ENOENT ? "is not there" : "cannot be reached";
 	if (!S_ISDIR(st.st_mode))
 		return "is no directory";
 	if (st.st_uid != uid)
