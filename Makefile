@@ -377,9 +377,13 @@ COMPLETIONS = bash:bash-completion/completions/countersink zsh:zsh/site-function
 	fish:fish/vendor_completions.d/countersink.fish
 completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
 INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
-	$(BINDIR)/countersink $(BINDIR)/countersink-send $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(API_LINKS) pkgconfig/countersink-api.pc) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
+	$(BINDIR)/countersink $(BINDIR)/countersink-send $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(LIBDIR_LINK) $(API_LINKS) pkgconfig/countersink-api.pc) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(foreach page,$(MAN_PAGES),$(MANDIR)/$(call man_place,$(page)))
-LIB_FILES := libcountersink.so $(PLUGIN) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
+# What programs link is in LIBDIR; what is loaded by its path in a directory of countersink's own.
+AGENT := countersink/libcountersink.so
+LIB_FILES := $(AGENT) $(PLUGIN) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
+# The library's place in earlier versions. `make install LIBDIR_LINK=` leaves it out.
+LIBDIR_LINK ?= $(if $(filter %/lib %/lib64,$(LIBDIR)),libcountersink.so)
 define API_PC
 prefix=$(PREFIX)
 libdir=$(LIBDIR)
@@ -392,16 +396,18 @@ Libs: -L$${libdir} -lcountersink-api
 Libs.private: $(LIB_LIBS)
 Cflags: -I$${includedir}
 endef
-# Launcher and libraries find each other by their places: ../lib or ../lib64 from the launcher, ../bin from the library.
-LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64)
+# Launcher and libraries find each other by their places: ../lib, ../lib64 or Debian's ../lib/TRIPLET from the launcher,
+# bin beside lib from the library (csink_path_of_private(), csink_libdir_end()).
+LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64 /lib/$(MACHINE)-linux-gnu)
 install: export API_PC := $(API_PC)
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
 	@$(if $(filter $(LIBDIR),$(LIBDIRS)),:,echo 'LIBDIR must be one of $(LIBDIRS), beside BINDIR, not $(LIBDIR)' >&2; exit 1)
 	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
 	$(if $(SEND_BIN),$(INSTALL) -D -m 755 $(B)/bin/$(SEND_BIN) $(DESTDIR)$(BINDIR)/$(SEND_BIN))
 	$(foreach file,$(LIB_FILES),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
-	$(foreach file,$(ENTRY_LINKS),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
-		ln -sf $(call entry_target,$(file)) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
+	$(foreach file,$(filter-out $(AGENT),$(ENTRY_LINKS)),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
+		ln -sf ../libcountersink.so $(DESTDIR)$(LIBDIR)/$(file)$(newline))
+	$(if $(LIBDIR_LINK),ln -sf $(AGENT) $(DESTDIR)$(LIBDIR)/$(LIBDIR_LINK))
 	$(foreach file,$(API_LINKS),ln -sf $(API_LIB) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
 	@echo "$$API_PC" >$(DESTDIR)$(LIBDIR)/pkgconfig/countersink-api.pc

@@ -2,7 +2,11 @@
 #include "launcher/base/path.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
+
+#include "include/internal/base.h"
+#include "preload/core/preload_entry.h"
 
 int csink_path_of_program(char path[PATH_MAX], int up)
 {
@@ -17,4 +21,19 @@ int csink_path_of_program(char path[PATH_MAX], int up)
 	for (; up > 0 && (slash = strrchr(path, '/')); up--)
 		*slash = '\0';
 	return 0;
+}
+
+int csink_path_of_private(const char *name, char path[PATH_MAX])
+{
+	static const char *const directories[] = {"lib", "lib/" CSINK_MULTIARCH, "lib64"};
+	char prefix[PATH_MAX];
+	int err = csink_path_of_program(prefix, 2);
+
+	for (size_t i = 0; !err && i < CSINK_ARRAY_SIZE(directories); i++) {
+		if (snprintf(path, PATH_MAX, "%s/%s/countersink/%s", prefix, directories[i], name) < PATH_MAX &&
+		    !access(path, R_OK))
+			return 0;
+	}
+	memcpy(path, prefix, sizeof(prefix));
+	return err ? err : -ENOENT;
 }

@@ -17,4 +17,11 @@ static inline const char *csink_base_name(const char *path)
  * of /proc/self/exe, and then an empty path. */
 int csink_path_of_program(char path[PATH_MAX], int up);
 
+/**
+ * A file of countersink's own directory of libraries: PREFIX/lib/countersink, PREFIX/lib/TRIPLET/countersink or
+ * PREFIX/lib64/countersink, the first that has it. PREFIX/bin is the directory of the program that runs.
+ * Returns 0, or -errno: -ENOENT and @path is PREFIX, or that of /proc/self/exe and an empty path.
+ */
+int csink_path_of_private(const char *name, char path[PATH_MAX]);
+
 #endif

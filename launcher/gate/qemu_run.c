@@ -18,8 +18,8 @@
 #include "launcher/gate/series.h"
 #include "launcher/session/find_program.h"
 
-#define PLUGIN "countersink/qemu_count.so" /* in the directory of the libraries */
-#define MAX_SCRIPTS 4                      /* that interpret each other; Linux has the same limit */
+#define PLUGIN "qemu_count.so"
+#define MAX_SCRIPTS 4 /* that interpret each other; Linux has the same limit */
 
 /* How to start a command under qemu-user. */
 struct start {
@@ -123,19 +123,12 @@ static int find_start(const char *command, struct start *start, char *why, size_
 	return 0;
 }
 
-/* Beside the other libraries: in lib or lib64 of the directory above this program's. */
-static int find_plugin(char *plugin, char *why, size_t why_size)
+static int find_plugin(char plugin[PATH_MAX], char *why, size_t why_size)
 {
-	static const char *const directories[] = {"lib", "lib64"};
-	char self[PATH_MAX];
-
-	csink_path_of_program(self, 2);
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(directories); i++) {
-		if (snprintf(plugin, PATH_MAX, "%s/%s/" PLUGIN, self, directories[i]) < PATH_MAX &&
-		    !access(plugin, R_OK))
-			return 0;
-	}
-	return csink_why(-ENOENT, why, why_size, "%s/lib has no " PLUGIN " (incomplete installation?)", self);
+	if (!csink_path_of_private(PLUGIN, plugin))
+		return 0;
+	return csink_why(-ENOENT, why, why_size, "%s/lib has no countersink/" PLUGIN " (incomplete installation?)",
+			 plugin);
 }
 
 int csink_gate_qemu_find(const char *command, char *version, size_t version_size, char *plugin, char *why,

@@ -18,7 +18,7 @@ int csink_injection_prepare(struct csink_injection *injection, const char *comma
 	snprintf(why, size, "%s%s", injection->program.reason ? "it " : "", injection->program.why);
 	if (!csink_program_supports_preload(injection->program.reason))
 		return -ENOEXEC;
-	if (csink_library_find(injection->library, sizeof(injection->library), why, size))
+	if (csink_library_find(injection->library, why, size))
 		return -ELIBACC;
 	err = csink_run_directory_create(&injection->directory);
 	if (err)

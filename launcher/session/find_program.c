@@ -39,7 +39,7 @@ static void name_library(void)
 	static bool is_named;
 	char entry[PATH_MAX], why[CSINK_WHY_BYTES];
 
-	if (!is_named && !csink_library_find(entry, sizeof(entry), why, sizeof(why)) &&
+	if (!is_named && !csink_library_find(entry, why, sizeof(why)) &&
 	    !csink_library_file(entry, strlen(entry), library))
 		csink_libc_version_init(library, own_loader());
 	is_named = true;

@@ -32,15 +32,14 @@ enum { NR_TIMERS = 3 }; /* of setitimer(2) */
  * by its plain path. What the loader puts in place of $PLATFORM is one of the names for what the kernel calls the
  * machine; where the kernel does not say, the loader cannot either.
  */
-static void use_entry(char *path, size_t size)
+static void use_entry(char path[PATH_MAX])
 {
 	const char *platform = (const char *)getauxval(AT_PLATFORM);
 	size_t parent = (size_t)(strrchr(path, '/') - path);
 	char at[PATH_MAX];
 
-	if (!platform || parent + sizeof(CSINK_ENTRY_TAIL) > size ||
-	    snprintf(at, sizeof(at), "%.*s" CSINK_ENTRY_DIR "%s/" CSINK_LIBRARY, (int)parent, path, platform) >=
-		    (int)sizeof(at))
+	if (!platform || parent + sizeof(CSINK_ENTRY_TAIL) > PATH_MAX ||
+	    snprintf(at, sizeof(at), "%.*s/%s/" CSINK_LIBRARY, (int)parent, path, platform) >= (int)sizeof(at))
 		return;
 	if (!access(at, R_OK))
 		strcpy(path + parent, CSINK_ENTRY_TAIL);
@@ -48,37 +47,38 @@ static void use_entry(char *path, size_t size)
 
 int csink_library_file(const char *entry, size_t length, char path[PATH_MAX])
 {
-	size_t libdir = csink_entry_libdir(entry, length);
+	size_t directory = csink_entry_directory(entry, length);
 
-	if (!libdir || snprintf(path, PATH_MAX, "%.*s/" CSINK_LIBRARY, (int)libdir, entry) >= PATH_MAX)
+	if (!directory || snprintf(path, PATH_MAX, "%.*s/" CSINK_LIBRARY, (int)directory, entry) >= PATH_MAX)
 		return -ENOENT;
 	return 0;
 }
 
-int csink_library_find(char *path, size_t size, char *why, size_t why_size)
+int csink_library_find(char path[PATH_MAX], char *why, size_t why_size)
 {
 	static const char *const directories[] = {"lib", "lib64"};
-	char self[PATH_MAX]; /* the directory above bin */
-	int err = csink_path_of_program(self, 2);
-	bool found = false;
+	char prefix[PATH_MAX]; /* also where a library was copied alone */
+	int err = csink_path_of_private(CSINK_LIBRARY, path);
 
+	strcpy(prefix, path);
+	for (size_t i = 0; err == -ENOENT && i < CSINK_ARRAY_SIZE(directories); i++) {
+		if (snprintf(path, PATH_MAX, "%s/%s/" CSINK_LIBRARY, prefix, directories[i]) < PATH_MAX &&
+		    !access(path, R_OK))
+			err = 0;
+	}
+	if (err == -ENOENT)
+		return csink_why(-ENOENT, why, why_size, "%s/lib has no " CSINK_LIBRARY " (incomplete installation?)",
+				 prefix);
 	if (err)
 		return csink_why(-ENOENT, why, why_size,
 				 "cannot find where countersink is installed (/proc/self/exe: %s)", strerror(-err));
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(directories) && !found; i++) {
-		snprintf(path, size, "%s/%s/" CSINK_LIBRARY, self, directories[i]);
-		found = !access(path, R_OK);
-	}
-	if (!found)
-		return csink_why(-ENOENT, why, why_size, "%s/lib has no " CSINK_LIBRARY " (incomplete installation?)",
-				 self);
 	if (strpbrk(path, ": \t\n"))
 		return csink_why(
 			-EINVAL, why, why_size,
 			"LD_PRELOAD cannot name '%s': install countersink in a directory whose path has no blanks or "
 			"colons",
 			path);
-	use_entry(path, size);
+	use_entry(path);
 	return 0;
 }
 

@@ -12,12 +12,13 @@
 extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
 
 /**
- * Find the library to inject: ../lib/libcountersink.so as seen from the launcher's own directory, or ../lib64.
+ * Find the library to inject: in countersink's own directory (csink_path_of_private()), else ../lib or ../lib64 as seen
+ * from the launcher's own directory.
  * @path  its entry for LD_PRELOAD: with $PLATFORM in it where that is installed (preload/core/preload_entry.h).
  * @why  on failure, one line for people.
  * Returns 0, -ENOENT (not there), -EINVAL (its path cannot stand in LD_PRELOAD).
  */
-int csink_library_find(char *path, size_t size, char *why, size_t why_size);
+int csink_library_find(char path[PATH_MAX], char *why, size_t why_size);
 
 /**
  * The file that an entry of LD_PRELOAD stands for, of @length bytes. Returns 0, or -ENOENT if the entry is not ours or

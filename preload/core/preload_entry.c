@@ -5,7 +5,7 @@
 
 #include "include/internal/base.h"
 
-size_t csink_entry_libdir(const char *entry, size_t length)
+size_t csink_entry_directory(const char *entry, size_t length)
 {
 	static const char *const tails[] = {CSINK_ENTRY_TAIL, "/" CSINK_LIBRARY};
 
@@ -16,4 +16,18 @@ size_t csink_entry_libdir(const char *entry, size_t length)
 			return memchr(entry, '$', length - tail) ? 0 : length - tail;
 	}
 	return 0;
+}
+
+char *csink_libdir_end(char *path)
+{
+	static const char ends[][sizeof("/lib/" CSINK_MULTIARCH)] = {"/lib", "/lib64", "/lib/" CSINK_MULTIARCH};
+	size_t length = strlen(path);
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(ends); i++) {
+		size_t end = strlen(ends[i]);
+
+		if (length >= end && !strcmp(path + length - end, ends[i]))
+			return path + length - end;
+	}
+	return NULL;
 }

@@ -5,10 +5,11 @@
  *     LIBDIR/countersink/$PLATFORM/libcountersink.so
  *
  * glibc's loader puts the kernel's name of the machine in place of $PLATFORM (ld.so(8)). For our own machine there is a
- * link to LIBDIR/libcountersink.so under each of its names; for others an empty library that their loaders accept
- * (preload/stub/stub.c). musl's loader replaces nothing, finds no such file, and prints nothing. $LIB would do the
- * same, but its "lib" is 64-bit on one distribution and 32-bit on another. A link in LIBDIR/countersink itself is for
- * scripts that have a shell evaluate the variable's text, where $PLATFORM is empty. The directories belong to the
+ * link to LIBDIR/countersink/libcountersink.so under each of its names; for others an empty library that their loaders
+ * accept (preload/stub/stub.c). musl's loader replaces nothing, finds no such file, and prints nothing. $LIB would do
+ * the same, but its "lib" is 64-bit on one distribution and 32-bit on another. The file in LIBDIR/countersink itself
+ * also suits scripts that have a shell evaluate the variable's text, where $PLATFORM is empty. (Where the build put it,
+ * it is a link to LIBDIR/libcountersink.so, which was the library's only place before.) The directories belong to the
  * installation and not to a run, so that a process which outlives the run still finds the library.
  */
 #ifndef CSINK_PRELOAD_ENTRY_H
@@ -17,16 +18,28 @@
 #include <stddef.h>
 
 #define CSINK_LIBRARY "libcountersink.so"
-#define CSINK_ENTRY_DIR "/countersink/"
-#define CSINK_ENTRY_TAIL CSINK_ENTRY_DIR "$PLATFORM/" CSINK_LIBRARY
+#define CSINK_ENTRY_TAIL "/$PLATFORM/" CSINK_LIBRARY
+
+/* What Debian's directories of libraries are called by, below lib. */
+#if defined(__x86_64__)
+#define CSINK_MULTIARCH "x86_64-linux-gnu"
+#elif defined(__aarch64__)
+#define CSINK_MULTIARCH "aarch64-linux-gnu"
+#endif
 
 /**
- * LIBDIR of an entry of LD_PRELOAD that is ours, by either of the library's two paths: its length; it is the beginning
- * of the entry.
+ * The directory of the library's file, of an entry of LD_PRELOAD that is ours, by either of the library's two paths:
+ * its length; it is the beginning of the entry.
  * @entry  of @length bytes, not NUL-ended.
  * Returns 0 if the entry is not ours, or its text does not determine the directory: it has none, or another token.
  * Context: any; also in a vfork child.
  */
-size_t csink_entry_libdir(const char *entry, size_t length);
+size_t csink_entry_directory(const char *entry, size_t length);
+
+/**
+ * Where a directory's path ends in what a LIBDIR is called: "/lib", "/lib64" or "/lib/TRIPLET". What is before it is
+ * the PREFIX, with bin in it. NULL: the path ends otherwise. Context: any.
+ */
+char *csink_libdir_end(char *path);
 
 #endif

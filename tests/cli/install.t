@@ -21,12 +21,36 @@ ok "install with a stage" make_in install PREFIX=/usr DESTDIR="$TMP/stage"
 ok "the stage has the launcher" test -x "$TMP/stage/usr/bin/countersink"
 is "$(cd "$TMP/stage/usr/share/man" && find . -type f | sort)" \
 	"$(cd "$SRC/launcher/man" && ls | sed 's|.*\.\([1-9]\)$|./man\1/&|' | sort)" "every manual page is in its section's directory"
-ok "the stage has the library" test -f "$TMP/stage/usr/lib/libcountersink.so"
+ok "the stage has the library" test -f "$TMP/stage/usr/lib/countersink/libcountersink.so"
+is "$(readlink "$TMP/stage/usr/lib/libcountersink.so")" countersink/libcountersink.so \
+	"a link leads to the library from its place in earlier versions"
 
 ok "install with the library in lib64" make_in install PREFIX="$TMP/wide" LIBDIR="$TMP/wide/lib64"
 "$TMP/wide/bin/countersink" -o wide.pb.gz -- "$TARGETS/burn" 100 >burn.out 2>burn.err
 is $? 0 "the launcher profiles with the library in lib64" || diag "$(cat burn.err)"
 like "$(cat burn.err)" 'burn_60' "the hot function is named with the library in lib64"
+# works_in LIBDIR: what the launcher in BINDIR beside it, and the library alone, profile.
+works_in() {
+	"$TMP/multi/bin/countersink" -q -o multi.pb.gz -- sh -c 'echo "${LD_PRELOAD#'"$TMP/multi"'}"; "$0" 100' "$TARGETS/burn" >burn.out 2>burn.err
+	is "$?:$(head -n 1 burn.out)" "0:/$1/countersink/\$PLATFORM/libcountersink.so" "the launcher injects the library in $1" || diag "$(cat burn.err)"
+	like "$("$TMP/multi/bin/countersink" report multi.pb.gz)" 'burn_60' "the hot function is named with the library in $1"
+	for entry in countersink/libcountersink.so 'countersink/$PLATFORM/libcountersink.so'; do
+		rm -f alone.pb.gz
+		LD_PRELOAD=$TMP/multi/$1/$entry COUNTERSINK_OUTPUT=alone.pb.gz COUNTERSINK_EVENTS=page-faults:u,minor-faults:u \
+			"$TARGETS/burn" 100 >alone.out 2>&1
+		is "$?:$(grep -vc '^burn ' alone.out):$(ls alone.pb.gz)" "0:0:alone.pb.gz" \
+			"$1/$entry alone finds its countersink and its API library" || diag "$(cat alone.out)"
+	done
+}
+for dir in lib/"$(uname -m)"-linux-gnu lib lib64; do
+	ok "install with the library in $dir, and no link to it" make_in install PREFIX="$TMP/multi" LIBDIR="$TMP/multi/$dir" LIBDIR_LINK=
+	is "$(find "$TMP/multi/$dir" -maxdepth 1 -name 'libcountersink.so*')" "" "where the linker looks is no library that is injected, with $dir"
+	works_in "$dir"
+	ok "uninstall what was installed with the library in $dir" make_in uninstall PREFIX="$TMP/multi" LIBDIR="$TMP/multi/$dir" LIBDIR_LINK=
+	is "$(find "$TMP/multi" -type f -o -type l)" "" "uninstall leaves no file with $dir"
+done
+ok "install with Debian's directory of libraries" make_in install PREFIX="$TMP/multi" LIBDIR="$TMP/multi/lib/$(uname -m)-linux-gnu"
+is "$(find "$TMP/multi/lib" -maxdepth 2 -name libcountersink.so)" "" "Debian's directory of libraries has no link to the one that is injected"
 make_in install PREFIX="$TMP/apart" LIBDIR="$TMP/elsewhere" >apart.out 2>&1
 isnt $? 0 "a library directory where the launcher would not find it is refused"
 like "$(cat apart.out)" 'LIBDIR must be' "the refused library directory is reported with the reason"

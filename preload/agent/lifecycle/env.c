@@ -80,11 +80,11 @@ static void keep_library(char **at, const char *value)
 
 static void keep_library_file(char **at)
 {
-	size_t libdir = library ? csink_entry_libdir(library, strlen(library)) : 0;
-	char *file = libdir ? keep(at, library, libdir + sizeof("/" CSINK_LIBRARY) - 1) : NULL;
+	size_t directory = library ? csink_entry_directory(library, strlen(library)) : 0;
+	char *file = directory ? keep(at, library, directory + sizeof("/" CSINK_LIBRARY) - 1) : NULL;
 
 	if (file)
-		memcpy(file + libdir, "/" CSINK_LIBRARY, sizeof("/" CSINK_LIBRARY));
+		memcpy(file + directory, "/" CSINK_LIBRARY, sizeof("/" CSINK_LIBRARY));
 	library_file = file;
 	csink_libc_version_init(library_file, csink_libc_loader_path());
 }
@@ -146,15 +146,15 @@ static bool is_library(const char *entry, size_t length)
 {
 	char file[512];
 	struct stat st, own;
-	size_t libdir;
+	size_t directory;
 
 	if (length == strlen(library) && !memcmp(entry, library, length))
 		return true;
-	libdir = csink_entry_libdir(entry, length);
-	if (!library_file || !libdir || libdir + sizeof("/" CSINK_LIBRARY) > sizeof(file))
+	directory = csink_entry_directory(entry, length);
+	if (!library_file || !directory || directory + sizeof("/" CSINK_LIBRARY) > sizeof(file))
 		return false;
-	memcpy(file, entry, libdir);
-	strcpy(file + libdir, "/" CSINK_LIBRARY);
+	memcpy(file, entry, directory);
+	strcpy(file + directory, "/" CSINK_LIBRARY);
 	return !strcmp(file, library_file) || (!csink_raw_stat(file, &st) && !csink_raw_stat(library_file, &own) &&
 					       st.st_dev == own.st_dev && st.st_ino == own.st_ino);
 }

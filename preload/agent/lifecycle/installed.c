@@ -4,16 +4,16 @@
  */
 #include "preload/agent/lifecycle/installed.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/names_entry.h"
+#include "preload/agent/lifecycle/libc.h"
+#include "preload/core/preload_entry.h"
 
 #define PROGRAM "/bin/countersink"
+#define PRIVATE "countersink"
 
 /* Cut the last name off a path. Returns that name, or NULL if there is none. */
 static const char *cut_name(char *path)
@@ -26,35 +26,18 @@ static const char *cut_name(char *path)
 	return slash + 1;
 }
 
-/* Are these the last two names of a directory's path the ones that LD_PRELOAD's entry has (preload_entry.h)? */
-static bool is_entry_directory(const char *parent, const char *name)
-{
-	const char *const platforms[] = {(const char *)getauxval(AT_PLATFORM), "haswell", "xeon_phi"};
-
-	if (strcmp(parent, "countersink"))
-		return false;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(platforms); i++)
-		if (platforms[i] && !strcmp(name, platforms[i]))
-			return true;
-	return false;
-}
-
-/* Put the file's path in place of LIBDIR, if the file is there; leave LIBDIR else. */
-static bool is_there(enum csink_installed which, char libdir[PATH_MAX])
+/* Put the file's path in place of that of a directory, if the file is there; leave the directory else. */
+static bool is_there(enum csink_installed which, char directory[PATH_MAX])
 {
 	const char *tail = which == CSINK_INSTALLED_API ? "/" CSINK_API_LIBRARY : PROGRAM;
-	char *at = libdir + strlen(libdir), *name = strrchr(libdir, '/'), kept[8] = "";
+	char kept[sizeof("/lib/" CSINK_MULTIARCH)];
+	char *at = which == CSINK_INSTALLED_API ? directory + strlen(directory) : csink_libdir_end(directory);
 
-	if (which == CSINK_INSTALLED_PROGRAM) {
-		if (!name || (strcmp(name, "/lib") && strcmp(name, "/lib64")))
-			return false;
-		strcpy(kept, name);
-		at = name;
-	}
-	if ((size_t)(at - libdir) + strlen(tail) >= PATH_MAX)
+	if (!at || (size_t)(at - directory) + strlen(tail) >= PATH_MAX)
 		return false;
+	strcpy(kept, at);
 	strcpy(at, tail);
-	if (!access(libdir, which == CSINK_INSTALLED_API ? R_OK : X_OK))
+	if (!access(directory, which == CSINK_INSTALLED_API ? R_OK : X_OK))
 		return true;
 	strcpy(at, kept);
 	return false;
@@ -62,15 +45,15 @@ static bool is_there(enum csink_installed which, char libdir[PATH_MAX])
 
 bool csink_installed_find(enum csink_installed which, char path[PATH_MAX])
 {
-	const char *name, *parent;
-	Dl_info info;
+	const char *name;
+	const struct link_map *own = csink_own_map();
 
-	if (!CSINK_ALLOW(dladdr)((void *)csink_installed_find, &info) || !realpath(info.dli_fname, path) ||
-	    !cut_name(path))
+	if (!own || !realpath(own->l_name, path) || !cut_name(path))
 		return false;
 	if (is_there(which, path))
 		return true;
 	name = cut_name(path);
-	parent = name ? cut_name(path) : NULL;
-	return parent && is_entry_directory(parent, name) && is_there(which, path);
+	if (name && strcmp(name, PRIVATE))
+		name = cut_name(path);
+	return name && !strcmp(name, PRIVATE) && csink_libdir_end(path) && is_there(which, path);
 }

@@ -28,6 +28,17 @@ struct object {
 static struct object libc, loader;
 static const struct link_map *ours; /* with libc behind it in the list of what was loaded first; NULL: not known */
 
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+
+const struct link_map *csink_own_map(void)
+{
+	const struct link_map *at = _r_debug.r_map;
+
+	while (at && at->l_ld != _DYNAMIC)
+		at = at->l_next;
+	return at;
+}
+
 static bool find_object(const void *address, struct object *object)
 {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
@@ -111,19 +122,18 @@ static bool has_names(const struct link_map *map)
 
 void csink_libc_init(void)
 {
-	struct object us;
+	const struct link_map *own = csink_own_map();
 
 	/* These symbols are never interposed. */
-	if (!find_object(gnu_get_libc_version, &libc) || !find_object(__tls_get_addr, &loader) ||
-	    !find_object(&libc, &us)) {
+	if (!own || !find_object(gnu_get_libc_version, &libc) || !find_object(__tls_get_addr, &loader)) {
 		libc.map = NULL;
 		return;
 	}
 	/* Loaded later, by dlopen, we would come behind libc; and an object without the newer table of names has to be
 	 * asked by the loader. */
-	for (const struct link_map *at = us.map; at && !ours && (is_vdso(at) || has_names(at)); at = at->l_next)
-		ours = at == libc.map ? us.map : NULL;
-	csink_got_route_all(us.map, route);
+	for (const struct link_map *at = own; at && !ours && (is_vdso(at) || has_names(at)); at = at->l_next)
+		ours = at == libc.map ? own : NULL;
+	csink_got_route_all(own, route);
 }
 
 int csink_libc_clone(int (*fn)(void *arg), void *stack, int flags, void *arg)

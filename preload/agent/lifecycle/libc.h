@@ -1,11 +1,18 @@
 /*
  * The C library itself, also where other objects define functions by the same names. A shell has a putenv() of its own,
- * a graph library a clone() that copies nodes: what this library calls by such a name must be libc's.
+ * a graph library a clone() that copies nodes: what this library calls by such a name must be libc's. And the agent
+ * itself, among the loaded objects.
  */
 #ifndef CSINK_LIBC_H
 #define CSINK_LIBC_H
 
 #include <stdbool.h>
+
+struct link_map;
+
+/** The agent's own link map, in the loader's list of the program's objects: among the first, where it stays. NULL: the
+ * agent is in another namespace (dlmopen). Context: any. */
+const struct link_map *csink_own_map(void);
 
 /** Find it, and lead what this library imports there, but for the allocator, which is one for all. Context: init. */
 void csink_libc_init(void);

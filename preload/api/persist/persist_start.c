@@ -20,6 +20,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/rawcall.h"
 #include "preload/api/persist/persist_wire.h"
+#include "preload/core/preload_entry.h"
 #include "preload/core/program_file.h"
 
 extern char **environ;
@@ -30,7 +31,7 @@ extern char **environ;
 /* This program, the one beside our library, or else the one that a shell would find. */
 static bool find_program(char path[PATH_MAX])
 {
-	const char *slash;
+	char *slash, *end;
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	Dl_info info;
 
@@ -40,8 +41,10 @@ static bool find_program(char path[PATH_MAX])
 		return true;
 	if (dladdr((void *)csink_persist_start, &info) && strstr(info.dli_fname, ".so") &&
 	    realpath(info.dli_fname, path)) {
-		for (int up = 0; up < 2 && strrchr(path, '/'); up++)
-			*strrchr(path, '/') = '\0';
+		*strrchr(path, '/') = '\0';
+		end = csink_libdir_end(path);
+		if (end || (end = strrchr(path, '/')))
+			*end = '\0';
 		if (strlen(path) + sizeof("/bin/" PROGRAM) <= PATH_MAX) {
 			strcat(path, "/bin/" PROGRAM);
 			if (!access(path, X_OK))
