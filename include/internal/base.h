@@ -47,6 +47,10 @@ static inline void csink_errno_restore(const int *saved)
 /* For large variables that most programs never touch: the others, which all do, then share a few pages. */
 #define CSINK_COLD __attribute__((section(".bss.cold")))
 
+/* For a function of a shared file that only some of our programs and libraries call: the linker (--gc-sections) leaves
+ * it out of the others. */
+#define CSINK_OPTIONAL(name) __attribute__((section(".text." #name)))
+
 #define CSINK_NS_PER_S 1000000000ULL
 
 /* Symbols that the program (or a caller that links us) may see; all others are hidden. */

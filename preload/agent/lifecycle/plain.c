@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/libc.h"
 
@@ -95,22 +96,22 @@ LOCAL int strcmp(const char *a, const char *b)
 	return (unsigned char)*a - (unsigned char)*b;
 }
 
-LOCAL void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+CSINK_OPTIONAL(mmap) LOCAL void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
 	return (void *)csink_raw_to_libc(csink_rawcall(SYS_mmap, at, bytes, prot, flags, fd, offset));
 }
 
-LOCAL int munmap(void *at, size_t bytes)
+CSINK_OPTIONAL(munmap) LOCAL int munmap(void *at, size_t bytes)
 {
 	return (int)csink_raw_to_libc(csink_rawcall(SYS_munmap, at, bytes));
 }
 
-LOCAL int madvise(void *at, size_t bytes, int advice)
+CSINK_OPTIONAL(madvise) LOCAL int madvise(void *at, size_t bytes, int advice)
 {
 	return (int)csink_raw_to_libc(csink_rawcall(SYS_madvise, at, bytes, advice));
 }
 
-LOCAL ssize_t readlink(const char *restrict path, char *restrict to, size_t bytes)
+CSINK_OPTIONAL(readlink) LOCAL ssize_t readlink(const char *restrict path, char *restrict to, size_t bytes)
 {
 	return csink_raw_to_libc(csink_rawcall(SYS_readlinkat, -100 /* AT_FDCWD */, path, to, bytes));
 }

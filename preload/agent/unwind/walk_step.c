@@ -16,6 +16,7 @@ static void count(uint64_t *counter)
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
+CSINK_OPTIONAL(csink_walk_dwarf_counts)
 void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out)
 {
 	out->untabled_steps = __atomic_load_n(&counts.untabled_steps, __ATOMIC_RELAXED);

@@ -246,6 +246,7 @@ static csink_ref_t chain_node(struct csink_recording *rec, struct csink_writer *
 	return node;
 }
 
+CSINK_OPTIONAL(csink_stacks_node)
 csink_ref_t csink_stacks_node(struct csink_recording *rec, struct csink_writer *writer,
 			      const struct csink_sample *sample)
 {
