@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -21,97 +22,136 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* An address that is never mapped, and a file descriptor that is never open. */
-enum { NOWHERE = 4096, NO_FILE = 0x7ffffff0, HERE = -100 /* AT_FDCWD */ };
+/* An address that is never mapped, and the working directory. */
+enum { NOWHERE = 4096, HERE = -100 /* AT_FDCWD */ };
+
+/* Arguments that take more than 16 bits stand for the entries of large[]: a file descriptor that is never open, a
+ * process that does not exist, and flags. */
+enum { NO_FILE = INT16_MIN, NO_PROCESS, OPEN_FLAGS, SOCKET_TYPE, ACCEPT_FLAGS };
+static const int32_t large[] = {
+	0x7ffffff0,
+	INT32_MAX,
+	02000002 /* O_RDWR | O_CLOEXEC */,
+	02004005 /* SOCK_SEQPACKET and its flags */,
+	02004000 /* SOCK_CLOEXEC | SOCK_NONBLOCK */,
+};
 
 #define LIFE CSINK_CALLS_LIFE
 #define RIGHTS CSINK_CALLS_RIGHTS
 
-const struct csink_own_call csink_own_calls[] = {
-	{"rt_sigreturn", SYS_rt_sigreturn, CSINK_CALLS_RETURN, {0}},
-	{"rt_sigprocmask", SYS_rt_sigprocmask, CSINK_CALLS_PROBE | LIFE, {-1, NOWHERE, 0, 8}},
-	{"rt_sigaction", SYS_rt_sigaction, LIFE, {SIGUSR1, NOWHERE, NOWHERE, 8}},
-	{"madvise", SYS_madvise, CSINK_CALLS_MEMORY, {NOWHERE, 4096, MADV_POPULATE_WRITE}},
-	{"mremap", SYS_mremap, CSINK_CALLS_MEMORY, {NOWHERE, 4096, 8192, 0}},
-	{"mmap",
-	 SYS_mmap,
-	 CSINK_CALLS_MEMORY | LIFE,
-	 {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1}},
-	{"mmap", SYS_mmap, LIFE, {0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE}},
-	{"munmap", SYS_munmap, CSINK_CALLS_MEMORY | CSINK_CALLS_PAUSE | LIFE, {NOWHERE, 4096}},
-	{"rt_sigpending", SYS_rt_sigpending, CSINK_CALLS_PAUSE, {NOWHERE, 8}},
-	{"rt_sigtimedwait", SYS_rt_sigtimedwait, CSINK_CALLS_PAUSE, {NOWHERE, 0, NOWHERE, 8}},
-	{"munlock", SYS_munlock, CSINK_CALLS_LOCK, {NOWHERE, 4096}},
-	{"mprotect", SYS_mprotect, CSINK_CALLS_LOCK, {NOWHERE, 4096, PROT_READ | PROT_WRITE}},
-	{"clock_gettime", SYS_clock_gettime, CSINK_CALLS_CLOCK | LIFE, {CLOCK_PROCESS_CPUTIME_ID, NOWHERE}},
-	{"clock_nanosleep", SYS_clock_nanosleep, LIFE, {CLOCK_MONOTONIC, 0, NOWHERE}},
-	{"process_vm_readv", SYS_process_vm_readv, CSINK_CALLS_SCAN, {1, NOWHERE, 1, NOWHERE, 1}},
-	{"readlink", SYS_readlinkat, CSINK_CALLS_SCAN | LIFE, {HERE, NOWHERE, NOWHERE, 4096}},
-	{"prctl", SYS_prctl, LIFE, {PR_GET_NAME, NOWHERE}},
-	{"prctl", SYS_prctl, CSINK_CALLS_TASK, {PR_TASK_PERF_EVENTS_DISABLE}},
-	{"timer_settime", SYS_timer_settime, CSINK_CALLS_PAUSE | LIFE, {1, 0, NOWHERE}},
-	{"perf_event_open", SYS_perf_event_open, LIFE, {NOWHERE, 1, -1, -1, 8}},
-	{"timer_create", SYS_timer_create, LIFE, {CLOCK_THREAD_CPUTIME_ID, NOWHERE, NOWHERE}},
-	{"timer_delete", SYS_timer_delete, LIFE, {1}},
-	{"ioctl", SYS_ioctl, LIFE, {NO_FILE, PERF_EVENT_IOC_ENABLE, 1}},
-	{"fcntl", SYS_fcntl, LIFE, {NO_FILE, 10, 62}}, /* F_SETSIG */
-	{"close", SYS_close, LIFE, {NO_FILE}},
-	{"getpid", SYS_getpid, CSINK_CALLS_SELF | CSINK_CALLS_SCAN | LIFE, {0}},
-	{"gettid", SYS_gettid, LIFE, {0}},
-	{"openat", SYS_openat, LIFE, {HERE, NOWHERE, 02000002 /* O_RDWR | O_CLOEXEC */, 0600}},
-	{"faccessat", SYS_faccessat, LIFE, {HERE, NOWHERE, 0}},
-	{"ftruncate", SYS_ftruncate, LIFE, {NO_FILE, 4096}},
-	{"newfstatat", SYS_newfstatat, LIFE, {HERE, NOWHERE, NOWHERE, 0}},
-	{"read", SYS_read, RIGHTS, {NO_FILE, NOWHERE, 1}},
-	{"write", SYS_write, 0, {NO_FILE, NOWHERE, 1}},
-	{"pread64", SYS_pread64, CSINK_CALLS_SCAN, {NO_FILE, NOWHERE, 1, 0}},
-	{"lseek", SYS_lseek, 0, {NO_FILE, 0, 0}},
-	{"getdents64", SYS_getdents64, RIGHTS, {NO_FILE, NOWHERE, 1}},
-	{"fchmod", SYS_fchmod, RIGHTS, {NO_FILE, 0600}},
-	{"fchown", SYS_fchown, RIGHTS, {NO_FILE, -1, -1}},
-	{"renameat", SYS_renameat, RIGHTS, {HERE, NOWHERE, HERE, NOWHERE}},
-	{"umask", SYS_umask, 0, {077}},
-	{"getppid", SYS_getppid, 0, {0}},
-	{"getresuid", SYS_getresuid, RIGHTS, {NOWHERE, NOWHERE, NOWHERE}},
-	{"getuid", SYS_getuid, RIGHTS | LIFE, {0}},
-	{"geteuid", SYS_geteuid, RIGHTS | LIFE, {0}},
-	{"getgid", SYS_getgid, LIFE, {0}},
-	{"getegid", SYS_getegid, LIFE, {0}},
-	{"socket", SYS_socket, CSINK_CALLS_ARM, {1 /* AF_UNIX */, 02004005 /* SOCK_SEQPACKET and its flags */}},
-	{"connect", SYS_connect, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 110}},
-	{"sendmsg", SYS_sendmsg, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 0x4000 /* MSG_NOSIGNAL */}},
-	{"ppoll", SYS_ppoll, CSINK_CALLS_ARM, {NOWHERE, 1, NOWHERE, NOWHERE, 8}},
-	{"sched_getaffinity", SYS_sched_getaffinity, CSINK_CALLS_ARM, {0, 128, NOWHERE}},
-	{"pwrite64", SYS_pwrite64, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 4, 0}},
-	{"bind", SYS_bind, CSINK_CALLS_LAUNCHER, {NO_FILE, NOWHERE, 110}},
-	{"listen", SYS_listen, CSINK_CALLS_LAUNCHER, {NO_FILE, 1}},
-	{"accept4", SYS_accept4, CSINK_CALLS_LAUNCHER, {NO_FILE, 0, 0, 02004000 /* SOCK_CLOEXEC | SOCK_NONBLOCK */}},
-	{"recvmsg", SYS_recvmsg, CSINK_CALLS_LAUNCHER, {NO_FILE, NOWHERE, 64 /* MSG_DONTWAIT */}},
-	{"getsockopt",
-	 SYS_getsockopt,
-	 CSINK_CALLS_LAUNCHER,
-	 {NO_FILE, 1 /* SOL_SOCKET */, 17 /* SO_PEERCRED */, NOWHERE, NOWHERE}},
-	{"sendto", SYS_sendto, CSINK_CALLS_LAUNCHER, {NO_FILE, NOWHERE, 1, 0x4040 /* MSG_DONTWAIT | MSG_NOSIGNAL */}},
-	{"uname", SYS_uname, 0, {NOWHERE}},
-	{"sysinfo", SYS_sysinfo, 0, {NOWHERE}},
-	{"getrandom", SYS_getrandom, 0, {NOWHERE, 1, 0}},
-	{"prlimit64", SYS_prlimit64, LIFE, {0, RLIMIT_STACK, 0, NOWHERE}},
-	{"futex", SYS_futex, 0, {NOWHERE, 129 /* FUTEX_WAKE_PRIVATE */, 1}},
-	{"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, CSINK_CALLS_QUEUE | LIFE, {INT32_MAX, INT32_MAX, 0, NOWHERE}},
-	{"fstatfs", SYS_fstatfs, 0, {NO_FILE, NOWHERE}},
-	{"fgetxattr", SYS_fgetxattr, 0, {NO_FILE, NOWHERE, NOWHERE, 0}},
-	{"unlinkat", SYS_unlinkat, 0, {HERE, NOWHERE, 0}},
+/* clang-format off */
 #if defined(__x86_64__)
-	{"access", SYS_access, LIFE, {NOWHERE, 0}},
-	{"mkdir", SYS_mkdir, RIGHTS, {NOWHERE, 0700}},
-	{"readlink", SYS_readlink, 0, {NOWHERE, NOWHERE, 4096}},
-	{"unlink", SYS_unlink, 0, {NOWHERE}},
-	{"rmdir", SYS_rmdir, RIGHTS, {NOWHERE}},
+#define OLD_CALLS(X) \
+	X("access", access, LIFE, NOWHERE, 0) \
+	X("mkdir", mkdir, RIGHTS, NOWHERE, 0700) \
+	X("readlink", readlink, 0, NOWHERE, NOWHERE, 4096) \
+	X("unlink", unlink, 0, NOWHERE) \
+	X("rmdir", rmdir, RIGHTS, NOWHERE)
 #else
-	{"mkdirat", SYS_mkdirat, RIGHTS, {HERE, NOWHERE, 0700}},
+#define OLD_CALLS(X) \
+	X("mkdirat", mkdirat, RIGHTS, HERE, NOWHERE, 0700)
 #endif
+
+/* X(name, number, what cannot be done without it, the arguments...) */
+#define OWN_CALLS(X) \
+	X("rt_sigreturn", rt_sigreturn, CSINK_CALLS_RETURN, 0) \
+	X("rt_sigprocmask", rt_sigprocmask, CSINK_CALLS_PROBE | LIFE, -1, NOWHERE, 0, 8) \
+	X("rt_sigaction", rt_sigaction, LIFE, SIGUSR1, NOWHERE, NOWHERE, 8) \
+	X("madvise", madvise, CSINK_CALLS_MEMORY, NOWHERE, 4096, MADV_POPULATE_WRITE) \
+	X("mremap", mremap, CSINK_CALLS_MEMORY, NOWHERE, 4096, 8192, 0) \
+	X("mmap", mmap, CSINK_CALLS_MEMORY | LIFE, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1) \
+	X("mmap", mmap, LIFE, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE) \
+	X("munmap", munmap, CSINK_CALLS_MEMORY | CSINK_CALLS_PAUSE | LIFE, NOWHERE, 4096) \
+	X("rt_sigpending", rt_sigpending, CSINK_CALLS_PAUSE, NOWHERE, 8) \
+	X("rt_sigtimedwait", rt_sigtimedwait, CSINK_CALLS_PAUSE, NOWHERE, 0, NOWHERE, 8) \
+	X("munlock", munlock, CSINK_CALLS_LOCK, NOWHERE, 4096) \
+	X("mprotect", mprotect, CSINK_CALLS_LOCK, NOWHERE, 4096, PROT_READ | PROT_WRITE) \
+	X("clock_gettime", clock_gettime, CSINK_CALLS_CLOCK | LIFE, CLOCK_PROCESS_CPUTIME_ID, NOWHERE) \
+	X("clock_nanosleep", clock_nanosleep, LIFE, CLOCK_MONOTONIC, 0, NOWHERE) \
+	X("process_vm_readv", process_vm_readv, CSINK_CALLS_SCAN, 1, NOWHERE, 1, NOWHERE, 1) \
+	X("readlink", readlinkat, CSINK_CALLS_SCAN | LIFE, HERE, NOWHERE, NOWHERE, 4096) \
+	X("prctl", prctl, LIFE, PR_GET_NAME, NOWHERE) \
+	X("prctl", prctl, CSINK_CALLS_TASK, PR_TASK_PERF_EVENTS_DISABLE) \
+	X("timer_settime", timer_settime, CSINK_CALLS_PAUSE | LIFE, 1, 0, NOWHERE) \
+	X("perf_event_open", perf_event_open, LIFE, NOWHERE, 1, -1, -1, 8) \
+	X("timer_create", timer_create, LIFE, CLOCK_THREAD_CPUTIME_ID, NOWHERE, NOWHERE) \
+	X("timer_delete", timer_delete, LIFE, 1) \
+	X("ioctl", ioctl, LIFE, NO_FILE, PERF_EVENT_IOC_ENABLE, 1) \
+	X("fcntl", fcntl, LIFE, NO_FILE, 10, 62 /* F_SETSIG */) \
+	X("close", close, LIFE, NO_FILE) \
+	X("getpid", getpid, CSINK_CALLS_SELF | CSINK_CALLS_SCAN | LIFE, 0) \
+	X("gettid", gettid, LIFE, 0) \
+	X("openat", openat, LIFE, HERE, NOWHERE, OPEN_FLAGS, 0600) \
+	X("faccessat", faccessat, LIFE, HERE, NOWHERE, 0) \
+	X("ftruncate", ftruncate, LIFE, NO_FILE, 4096) \
+	X("newfstatat", newfstatat, LIFE, HERE, NOWHERE, NOWHERE, 0) \
+	X("read", read, RIGHTS, NO_FILE, NOWHERE, 1) \
+	X("write", write, 0, NO_FILE, NOWHERE, 1) \
+	X("pread64", pread64, CSINK_CALLS_SCAN, NO_FILE, NOWHERE, 1, 0) \
+	X("lseek", lseek, 0, NO_FILE, 0, 0) \
+	X("getdents64", getdents64, RIGHTS, NO_FILE, NOWHERE, 1) \
+	X("fchmod", fchmod, RIGHTS, NO_FILE, 0600) \
+	X("fchown", fchown, RIGHTS, NO_FILE, -1, -1) \
+	X("renameat", renameat, RIGHTS, HERE, NOWHERE, HERE, NOWHERE) \
+	X("umask", umask, 0, 077) \
+	X("getppid", getppid, 0, 0) \
+	X("getresuid", getresuid, RIGHTS, NOWHERE, NOWHERE, NOWHERE) \
+	X("getuid", getuid, RIGHTS | LIFE, 0) \
+	X("geteuid", geteuid, RIGHTS | LIFE, 0) \
+	X("getgid", getgid, LIFE, 0) \
+	X("getegid", getegid, LIFE, 0) \
+	X("socket", socket, CSINK_CALLS_ARM, 1 /* AF_UNIX */, SOCKET_TYPE) \
+	X("connect", connect, CSINK_CALLS_ARM, NO_FILE, NOWHERE, 110) \
+	X("sendmsg", sendmsg, CSINK_CALLS_ARM, NO_FILE, NOWHERE, 0x4000 /* MSG_NOSIGNAL */) \
+	X("ppoll", ppoll, CSINK_CALLS_ARM, NOWHERE, 1, NOWHERE, NOWHERE, 8) \
+	X("sched_getaffinity", sched_getaffinity, CSINK_CALLS_ARM, 0, 128, NOWHERE) \
+	X("pwrite64", pwrite64, CSINK_CALLS_ARM, NO_FILE, NOWHERE, 4, 0) \
+	X("bind", bind, CSINK_CALLS_LAUNCHER, NO_FILE, NOWHERE, 110) \
+	X("listen", listen, CSINK_CALLS_LAUNCHER, NO_FILE, 1) \
+	X("accept4", accept4, CSINK_CALLS_LAUNCHER, NO_FILE, 0, 0, ACCEPT_FLAGS) \
+	X("recvmsg", recvmsg, CSINK_CALLS_LAUNCHER, NO_FILE, NOWHERE, 64 /* MSG_DONTWAIT */) \
+	X("getsockopt", getsockopt, CSINK_CALLS_LAUNCHER, NO_FILE, 1 /* SOL_SOCKET */, 17 /* SO_PEERCRED */, NOWHERE, NOWHERE) \
+	X("sendto", sendto, CSINK_CALLS_LAUNCHER, NO_FILE, NOWHERE, 1, 0x4040 /* MSG_DONTWAIT | MSG_NOSIGNAL */) \
+	X("uname", uname, 0, NOWHERE) \
+	X("sysinfo", sysinfo, 0, NOWHERE) \
+	X("getrandom", getrandom, 0, NOWHERE, 1, 0) \
+	X("prlimit64", prlimit64, LIFE, 0, RLIMIT_STACK, 0, NOWHERE) \
+	X("futex", futex, 0, NOWHERE, 129 /* FUTEX_WAKE_PRIVATE */, 1) \
+	X("rt_tgsigqueueinfo", rt_tgsigqueueinfo, CSINK_CALLS_QUEUE | LIFE, NO_PROCESS, NO_PROCESS, 0, NOWHERE) \
+	X("fstatfs", fstatfs, 0, NO_FILE, NOWHERE) \
+	X("fgetxattr", fgetxattr, 0, NO_FILE, NOWHERE, NOWHERE, 0) \
+	X("unlinkat", unlinkat, 0, HERE, NOWHERE, 0) \
+	OLD_CALLS(X)
+/* clang-format on */
+
+const struct csink_own_call csink_own_calls[] = {
+#define ROW(name, number, calls, ...) {SYS_##number, calls, {__VA_ARGS__}},
+	OWN_CALLS(ROW)
+#undef ROW
 };
 const uint32_t csink_nr_own_calls = CSINK_ARRAY_SIZE(csink_own_calls);
+
+/* One after the other, as the loader would have to relocate pointers in every program. */
+static const char names[] =
+#define NAME(name, number, calls, ...) name "\0"
+	OWN_CALLS(NAME);
+#undef NAME
+
+const char *csink_own_call_name(const struct csink_own_call *call)
+{
+	const char *name = names;
+
+	for (; call > csink_own_calls; call--)
+		name += strlen(name) + 1;
+	return name;
+}
+
+int32_t csink_own_call_arg(const struct csink_own_call *call, size_t at)
+{
+	int16_t arg = call->args[at];
+
+	return arg < INT16_MIN + (int)CSINK_ARRAY_SIZE(large) ? large[arg - INT16_MIN] : arg;
+}
 
 uint32_t csink_deadly_calls;
 int32_t csink_filters_children[8];
@@ -121,8 +161,8 @@ const char *csink_deadly_name = "";
 static uint32_t deadly_bit(const struct csink_own_call *call)
 {
 	static const struct {
-		int number;
-		uint32_t bit;
+		uint16_t number;
+		uint8_t bit; /* enum csink_deadly */
 	} bits[] = {
 		{SYS_perf_event_open, CSINK_DEADLY_PERF},
 		{SYS_ioctl, CSINK_DEADLY_PERF},
@@ -184,8 +224,9 @@ static void try_from(volatile uint32_t *at)
 		if (call->number == SYS_rt_sigreturn)
 			return_from_handler();
 		else
-			csink_rawcall6(call->number, call->args[0], call->args[1], call->args[2], call->args[3],
-				       call->args[4], 0);
+			csink_rawcall6(call->number, csink_own_call_arg(call, 0), csink_own_call_arg(call, 1),
+				       csink_own_call_arg(call, 2), csink_own_call_arg(call, 3),
+				       csink_own_call_arg(call, 4), 0);
 	}
 }
 
@@ -226,7 +267,7 @@ int csink_filters_try(const char **first)
 		if (err || *at >= csink_nr_own_calls)
 			break;
 		if (!deadly)
-			*first = csink_own_calls[*at].name;
+			*first = csink_own_call_name(&csink_own_calls[*at]);
 		deadly |= (int)deadly_bit(&csink_own_calls[*at]);
 	}
 	csink_rawcall(SYS_munmap, map, 4096);

@@ -46,16 +46,21 @@ static inline const char *csink_filters_words(uint32_t deadly)
 }
 
 /* A system call that we make in programs, with arguments as harmless as they are typical: EFAULT, EBADF and the like.
- * Without pointers: the loader would have to relocate each of them in every program. */
+ */
 struct csink_own_call {
-	char name[18];
 	uint16_t number;
 	uint16_t calls;  /* enum csink_calls: what cannot be done without it; 0: made at the start of a process alone */
-	int32_t args[5]; /* the sixth is 0 */
+	int16_t args[5]; /* for csink_own_call_arg(); the sixth is 0 */
 };
 
 extern const struct csink_own_call csink_own_calls[] CSINK_HIDDEN;
 extern const uint32_t csink_nr_own_calls CSINK_HIDDEN;
+
+/** The name of one of csink_own_calls[]. Context: any. */
+const char *csink_own_call_name(const struct csink_own_call *call);
+
+/** Its argument number @at, from 0 to 4. Context: any. */
+int32_t csink_own_call_arg(const struct csink_own_call *call, size_t at);
 
 /** The latest children that csink_filters_try made. */
 extern int32_t csink_filters_children[8] CSINK_HIDDEN;

@@ -71,17 +71,17 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 		if (call->calls == CSINK_CALLS_LAUNCHER)
 			continue;
 		for (size_t k = 0; k < CSINK_ARRAY_SIZE(call->args); k++)
-			data.args[k] = call->args[k];
+			data.args[k] = (uint64_t)csink_own_call_arg(call, k);
 		verdict = csink_seccomp_run(prog, &data);
 		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~RARE_CALLS &&
 		    !found->refused)
-			found->refused = call->name;
+			found->refused = csink_own_call_name(call);
 		if (!is_deadly(verdict))
 			continue;
 		found->any_deadly = true;
 		if (!call->calls)
 			continue;
-		found->deadly = calls ? found->deadly : call->name;
+		found->deadly = calls ? found->deadly : csink_own_call_name(call);
 		calls |= call->calls;
 	}
 	return calls;
