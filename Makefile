@@ -377,29 +377,26 @@ COMPLETIONS = bash:bash-completion/completions/countersink zsh:zsh/site-function
 	fish:fish/vendor_completions.d/countersink.fish
 completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
 INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
-	$(BINDIR)/countersink $(BINDIR)/countersink-send $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(LIBDIR_LINK) $(API_LINKS) pkgconfig/countersink-api.pc) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
+	$(BINDIR)/countersink $(BINDIR)/countersink-send $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(LIBDIR_LINK) $(API_LINKS) $(CONFIG_FILES)) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(foreach page,$(MAN_PAGES),$(MANDIR)/$(call man_place,$(page)))
 # What programs link is in LIBDIR; what is loaded by its path in a directory of countersink's own.
 AGENT := countersink/libcountersink.so
 LIB_FILES := $(AGENT) $(PLUGIN) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
 # The library's place in earlier versions. `make install LIBDIR_LINK=` leaves it out.
 LIBDIR_LINK ?= $(if $(filter %/lib %/lib64,$(LIBDIR)),libcountersink.so)
-define API_PC
-prefix=$(PREFIX)
-libdir=$(LIBDIR)
-includedir=$(INCLUDEDIR)
-
-Name: countersink-api
-Description: Performance counters for programs: attached, persistent, reserved, explained; and a timer queue
-Version: $(VERSION)
-Libs: -L$${libdir} -lcountersink-api
-Libs.private: $(LIB_LIBS)
-Cflags: -I$${includedir}
-endef
+CONFIG_FILES := pkgconfig/countersink-api.pc $(addprefix cmake/countersink-api/,countersink-api-config.cmake countersink-api-config-version.cmake)
+# A tree that is moved takes them with it: they find the rest from their own place. In /usr, which is not moved, their paths
+# are plain, so that pkg-config leaves them out, or puts PKG_CONFIG_SYSROOT_DIR before them.
+is_movable = $(and $(filter-out /usr,$(PREFIX)),$(filter $(PREFIX)/%,$(LIBDIR)),$(filter $(PREFIX)/%,$(INCLUDEDIR)))
+from = $(shell realpath -ms --relative-to='$(1)' '$(2)')
+config_values = -e 's|@version@|$(VERSION)|' -e 's|@libs@|$(LIB_LIBS)|' -e 's|@api_lib@|$(API_LIB)|' -e 's|@api_soname@|$(API_SONAME)|' \
+	-e 's|@prefix@|$(if $(is_movable),$${pcfiledir}/$(call from,$(LIBDIR)/pkgconfig,$(PREFIX)),$(PREFIX))|' \
+	-e 's|@libdir@|$(if $(is_movable),$${pcfiledir}/..,$(LIBDIR))|' \
+	-e 's|@includedir@|$(if $(is_movable),$${prefix}/$(INCLUDEDIR:$(PREFIX)/%=%),$(INCLUDEDIR))|' \
+	-e 's|@cmake_includedir@|$(if $(is_movable),$${_countersink_libdir}/$(call from,$(LIBDIR),$(INCLUDEDIR)),$(INCLUDEDIR))|'
 # Launcher and libraries find each other by their places: ../lib, ../lib64 or Debian's ../lib/TRIPLET from the launcher,
 # bin beside lib from the library (csink_path_of_private(), csink_libdir_end()).
 LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64 /lib/$(MACHINE)-linux-gnu)
-install: export API_PC := $(API_PC)
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
 	@$(if $(filter $(LIBDIR),$(LIBDIRS)),:,echo 'LIBDIR must be one of $(LIBDIRS), beside BINDIR, not $(LIBDIR)' >&2; exit 1)
 	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
@@ -409,8 +406,8 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 		ln -sf ../libcountersink.so $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(if $(LIBDIR_LINK),ln -sf $(AGENT) $(DESTDIR)$(LIBDIR)/$(LIBDIR_LINK))
 	$(foreach file,$(API_LINKS),ln -sf $(API_LIB) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
-	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
-	@echo "$$API_PC" >$(DESTDIR)$(LIBDIR)/pkgconfig/countersink-api.pc
+	$(foreach file,$(CONFIG_FILES),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
+		sed $(config_values) preload/api/$(notdir $(file)).in >$(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
 		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
 	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/$(call man_place,$(page))$(newline))
@@ -419,7 +416,7 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink $(DESTDIR)$(LIBDIR)/pkgconfig $(addprefix $(DESTDIR)$(LIBDIR)/,$(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink) \
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink $(addprefix $(DESTDIR)$(LIBDIR)/,cmake/countersink-api cmake pkgconfig) $(addprefix $(DESTDIR)$(LIBDIR)/,$(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink) \
 		2>/dev/null
 
 .PHONY: dist
