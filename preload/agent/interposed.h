@@ -26,6 +26,7 @@
 /* In glibc, but in no header under these names. */
 int __ppoll_chk(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 int __xpg_sigpause(int signo);
+int pthread_attr_getsigmask_np(const pthread_attr_t *attr, sigset_t *mask); /* not interposed; since glibc 2.32 */
 void __longjmp_chk(struct __jmp_buf_tag env[1], int value) __attribute__((noreturn));
 
 /* clang-format off */
@@ -37,7 +38,7 @@ void __longjmp_chk(struct __jmp_buf_tag env[1], int value) __attribute__((noretu
 	X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) \
 	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd) X(setuid) X(seteuid) X(setreuid) X(setresuid) \
 	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(mlockall) X(dlopen) X(dlmopen) X(prctl) X(longjmp) X(_longjmp) \
-	X(siglongjmp) X(__longjmp_chk)
+	X(siglongjmp) X(__longjmp_chk) X(pthread_attr_getsigmask_np)
 /* clang-format on */
 
 #endif

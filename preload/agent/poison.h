@@ -23,7 +23,7 @@
 	CSINK_REALS(X) X(execl) X(execle) X(execlp) X(execv) X(execvp) X(syscall) X(fork) X(vfork) \
 	X(malloc) X(calloc) X(realloc) X(reallocarray) X(free) X(strdup) X(strndup) X(asprintf) X(posix_memalign) \
 	X(fopen) X(printf) X(fprintf) X(puts) X(fputs) X(perror) \
-	X(dlsym) X(dlvsym) X(dlclose) X(dladdr) X(dladdr1) X(dl_iterate_phdr)
+	X(dlsym) X(dlvsym) X(dlclose) X(dladdr1) X(dl_iterate_phdr)
 /* clang-format on */
 
 #pragma GCC diagnostic push
@@ -43,5 +43,7 @@ CSINK_POISONED(X)
 #pragma GCC diagnostic pop
 
 #define CSINK_ALLOW(name) csink_allowed_##name
+
+#include "preload/agent/old_glibc.h"
 
 #endif

@@ -32,6 +32,22 @@ version() {
 is "COUNTERSINK_$(version MAJOR).$(version MINOR)" COUNTERSINK_0.1 "the version of the functions is that of version.h"
 is "$(nm -D --undefined-only "$API" "$LIB" | grep csink)" "" "neither library needs a function of the other"
 
+# The loader refuses a program its start if its glibc lacks a version that a preloaded library needs, be the symbol weak
+# or not. GLIBC_2.17 is of 2012, and the first for arm64. What is moved or younger: preload/agent/old_glibc.h.
+newer_than_2_17() {
+	readelf -W --dyn-syms "$1" | awk '$7 == "UND" && match($8, /@GLIBC_[0-9.]+/) {
+		split(substr($8, RSTART + 7, RLENGTH - 7), v, ".")
+		if (v[1] > 2 || v[2] > 17) print $8 }' | sort -u | xargs
+}
+is "$(newer_than_2_17 "$LIB")" "" "the injected library needs no function of a glibc after 2.17"
+isnt "$(newer_than_2_17 "$API")" "" "the point above would see one: the API library has some"
+is "$(readelf -VW "$LIB" | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\)[. ].*/\1/p' | awk '$1 > 17')" "" \
+	"the injected library needs no version of glibc after 2.17, of a symbol or without one"
+is "$(readelf -W --dyn-syms "$LIB" | awk '$7 == "UND" && $5 == "WEAK" { sub(/@.*/, "", $8); print $8 }' |
+	grep -v '^_ITM_\|^__gmon_start__\|^__cxa_finalize\|^__tsan_func_' | sort | xargs)" \
+	"$(sed -n 's/^\tX([a-z_A-Z0-9]*, \([a-z_0-9]*\), "GLIBC.*/\1/p' "$SRC/preload/agent/old_glibc.h" | sort | xargs)" \
+	"what an older glibc has in libdl and libpthread is weak: the list of old_glibc.h"
+
 # What every program of a run has mapped.
 if [ "$(uname -m)" = x86_64 ]; then
 	size "$LIB" | awk 'NR == 2 { print $1, $3 }' >sizes

@@ -458,7 +458,7 @@ static void walk_perl(struct csink_interp_walk *walk)
 	if (!csink_interp_load(walk, walk->interpreter->data[DATA_CURRENT], &first) || !first ||
 	    !csink_interp_load(walk, walk->interpreter->data[DATA_KEY], &key))
 		return;
-	interpreter = (uintptr_t)pthread_getspecific((pthread_key_t)key);
+	interpreter = pthread_getspecific ? (uintptr_t)pthread_getspecific((pthread_key_t)key) : 0;
 	if (!interpreter)
 		return;
 	walk_interpreter(walk, interpreter);

@@ -216,7 +216,7 @@ static bool is_callers_own(const char *file, const void *caller)
 
 void *csink_loader_dlopen(const char *file, int mode, const void *caller)
 {
-	if (!(mode & RTLD_DEEPBIND) || !file || !is_active())
+	if (!(mode & RTLD_DEEPBIND) || !file || !is_active() || !CSINK_ALLOW(dlsym))
 		return (void *)REAL(dlopen);
 	if (!is_callers_own(file, caller))
 		return (void *)open_and_reroute;

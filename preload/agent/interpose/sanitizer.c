@@ -18,7 +18,9 @@ const char *__asan_default_options(void);
 CSINK_EXPORT const char *__asan_default_options(void)
 {
 	static volatile char options[1024] = IN_ANY_ORDER ":";
-	const char *(*next)(void) = (const char *(*)(void))CSINK_ALLOW(dlsym)(RTLD_NEXT, "__asan_default_options");
+	const char *(*next)(void) =
+		CSINK_ALLOW(dlsym) ? (const char *(*)(void))CSINK_ALLOW(dlsym)(RTLD_NEXT, "__asan_default_options")
+				   : NULL;
 	const char *theirs = next ? next() : NULL;
 	size_t at = sizeof(IN_ANY_ORDER);
 

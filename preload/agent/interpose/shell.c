@@ -100,12 +100,20 @@ static int wait_for(pid_t pid)
 {
 	int status = -1;
 
-	pthread_cleanup_push(cancelled, &pid);
 	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR) {
-			status = -1;
-			break;
-		}
+		if (errno != EINTR)
+			return -1;
+	return status;
+}
+
+static int wait_for_cancellable(pid_t pid)
+{
+	int status;
+
+	if (!CSINK_HAS_LIBPTHREAD)
+		return wait_for(pid);
+	pthread_cleanup_push(cancelled, &pid);
+	status = wait_for(pid);
 	pthread_cleanup_pop(0);
 	return status;
 }
@@ -128,7 +136,7 @@ static int run_shell(const char *command, char *const *env)
 	err = CSINK_ALLOW(posix_spawn)(&pid, "/bin/sh", NULL, &attr, argv, env);
 	posix_spawnattr_destroy(&attr);
 	if (!err)
-		status = wait_for(pid);
+		status = wait_for_cancellable(pid);
 	else
 		status = W_EXITCODE(127, 0);
 	shell_ended();

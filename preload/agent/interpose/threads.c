@@ -60,9 +60,10 @@ static void *run_thread(void *arg)
  * csink_masks_hide() finds them in the kernel's mask of the thread. */
 static uint64_t inherited_mask(const pthread_attr_t *attr)
 {
+	__typeof__(&pthread_attr_getsigmask_np) get = attr ? REAL(pthread_attr_getsigmask_np) : NULL;
 	sigset_t set;
 
-	return attr && pthread_attr_getsigmask_np(attr, &set) == 0 ? 0 : csink_masks_own_blocked();
+	return get && get(attr, &set) == 0 ? 0 : csink_masks_own_blocked();
 }
 
 /*
@@ -103,7 +104,7 @@ CSINK_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attr, void 
 
 	if (csink_calls_are_off(CSINK_CALLS_LIFE))
 		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
-	else if (atomic_load_explicit(&csink_process.active, memory_order_relaxed))
+	else if (atomic_load_explicit(&csink_process.active, memory_order_relaxed) && CSINK_HAS_LIBPTHREAD)
 		thread = csink_thread_get();
 	if (!thread)
 		return REAL(pthread_create)(id, attr, start, arg);

@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -26,6 +25,7 @@
 #include "preload/agent/sampler/fd_guard.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/find_object.h"
 #include "preload/core/calls_off.h"
 
 enum { STACK_BYTES = 16 * 1024 };
@@ -306,7 +306,7 @@ static void make_request_apart(struct request *r, bool in_vfork_child)
 {
 	uint64_t mask;
 
-	if (!__libc_single_threaded && !in_vfork_child) {
+	if (!csink_is_single_threaded() && !in_vfork_child) {
 		make_request_elsewhere(r);
 		return;
 	}

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/single_threaded.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
@@ -19,6 +18,7 @@
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/find_object.h"
 #include "preload/core/calls_off.h"
 
 #ifndef AT_MINSIGSTKSZ
@@ -259,7 +259,7 @@ int csink_signal_set_other(int signo, const struct sigaction *act, struct sigact
 
 	if (!csink_signals_taken() || signo <= 0 || signo >= _NSIG)
 		return REAL(sigaction)(signo, act, old);
-	if (__libc_single_threaded || csink_in_vfork_child())
+	if (csink_is_single_threaded() || csink_in_vfork_child())
 		return set_other(signo, act, old);
 	/* Another thread may be making it ours, or be adapting the handler that this call replaces. */
 	csink_signals_lock(&saved);

@@ -4,8 +4,6 @@
  */
 #include "preload/agent/lifecycle/libc.h"
 
-#include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include <link.h>
 #include <sched.h>
 #include <stdint.h>
@@ -18,14 +16,6 @@
 #include "preload/agent/unwind/got_patch.h"
 #include "preload/core/elf_symbol.h"
 
-void *__tls_get_addr(void *index);
-
-struct object {
-	uintptr_t start, end;
-	const struct link_map *map;
-};
-
-static struct object libc, loader;
 static const struct link_map *ours; /* with libc behind it in the list of what was loaded first; NULL: not known */
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
@@ -39,40 +29,31 @@ const struct link_map *csink_own_map(void)
 	return at;
 }
 
-static bool find_object(const void *address, struct object *object)
+bool csink_libc_has(const void *function)
 {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 	struct dl_find_object found;
 
-	if (csink_find_object && csink_find_object((void *)address, &found) == 0) {
-		*object = (struct object){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
-					  found.dlfo_link_map};
-		return true;
-	}
+	if (csink_find_object)
+		return !csink_find_object((void *)function, &found) &&
+		       (found.dlfo_link_map == csink_libc_map || found.dlfo_link_map->l_addr == _r_debug.r_ldbase);
 #endif
-	(void)address;
-	(void)object;
-	return false;
-}
-
-static bool is_in(const struct object *object, const void *address)
-{
-	return (uintptr_t)address - object->start < object->end - object->start;
-}
-
-bool csink_libc_has(const void *function)
-{
-	return !libc.map || is_in(&libc, function) || is_in(&loader, function);
+	(void)function;
+	return true;
 }
 
 const char *csink_libc_loader_path(void)
 {
-	return libc.map && loader.map->l_name[0] == '/' ? loader.map->l_name : NULL;
+	const struct link_map *at = _r_debug.r_map;
+
+	while (at && at->l_addr != _r_debug.r_ldbase)
+		at = at->l_next;
+	return at && at->l_name[0] == '/' ? at->l_name : NULL;
 }
 
 void *csink_libc_find(const char *name)
 {
-	return libc.map ? csink_elf_function(libc.map, name) : NULL;
+	return csink_libc_map ? csink_elf_function(csink_libc_map, name) : NULL;
 }
 
 /* It is in the list, but no object is linked to it. */
@@ -86,9 +67,12 @@ bool csink_libc_next(const char *name, void **function)
 	*function = NULL;
 	if (!ours)
 		return false;
-	/* What was loaded at the start, and so stays: up to libc, which is the last to have what we interpose. */
-	for (const struct link_map *at = ours; at != libc.map && !*function;) {
+	/* What was loaded at the start, and so stays: up to libc, which is the last to have what we interpose. Before
+	 * glibc 2.34 libpthread and libdl may come later. */
+	for (const struct link_map *at = ours; !*function && (at != csink_libc_map || !csink_find_object);) {
 		at = at->l_next;
+		if (!at)
+			break;
 		if (!is_vdso(at))
 			*function = csink_elf_function(at, name);
 	}
@@ -124,15 +108,12 @@ void csink_libc_init(void)
 {
 	const struct link_map *own = csink_own_map();
 
-	/* These symbols are never interposed. */
-	if (!own || !find_object(gnu_get_libc_version, &libc) || !find_object(__tls_get_addr, &loader)) {
-		libc.map = NULL;
+	if (!own || !csink_libc_map)
 		return;
-	}
 	/* Loaded later, by dlopen, we would come behind libc; and an object without the newer table of names has to be
 	 * asked by the loader. */
 	for (const struct link_map *at = own; at && !ours && (is_vdso(at) || has_names(at)); at = at->l_next)
-		ours = at == libc.map ? own : NULL;
+		ours = at == csink_libc_map ? own : NULL;
 	csink_got_route_all(own, route);
 }
 

@@ -20,7 +20,7 @@ void csink_libc_init(void);
 /** Whether the function is libc's or the dynamic linker's; true as well where that cannot be known (glibc < 2.35). */
 bool csink_libc_has(const void *function);
 
-/** The path of the loader that this program was started with; NULL where that cannot be known. Context: any. */
+/** The path of the loader that this program was started with; NULL where it has none. Context: any. */
 const char *csink_libc_loader_path(void);
 
 /** libc's function of that name, or NULL; NULL as well where libc cannot be known. Context: any. */
@@ -29,7 +29,9 @@ void *csink_libc_find(const char *name);
 /**
  * The next definition of a function after ours, in the order in which the objects of the program's start are searched;
  * as dlsym(RTLD_NEXT) says, but without the loader's lock.
- * Returns false where that cannot be known (glibc < 2.35). Context: any, once csink_libc_init() has run.
+ * Returns false where that cannot be known: we were loaded by dlopen, or an object before libc has an old table of
+ * names. Before glibc 2.35 what libc lacks is looked for in what was loaded later, too. Context: any, once
+ * csink_libc_init() has run.
  */
 bool csink_libc_next(const char *name, void **function);
 

@@ -129,7 +129,7 @@ void csink_plain_init(void)
 {
 	void *clock = csink_libc_find("clock_gettime");
 
-	if (!clock)
+	if (!clock && CSINK_ALLOW(dlvsym))
 		clock = CSINK_ALLOW(dlvsym)(RTLD_NEXT, "clock_gettime", "GLIBC_2.17");
 	libc_clock = (int (*)(clockid_t, struct timespec *))clock;
 }

@@ -32,7 +32,7 @@ static void *look_up(enum csink_real which)
 	void *real, *libcs;
 
 	if (!csink_libc_next(name, &real))
-		real = CSINK_ALLOW(dlsym)(RTLD_NEXT, name);
+		real = CSINK_ALLOW(dlsym) ? CSINK_ALLOW(dlsym)(RTLD_NEXT, name) : csink_libc_find(name);
 	/* Another definition of the other names interposes libc as ours does; a function called clone or daemon may be
 	 * anything. */
 	if ((which == CSINK_REAL_clone || which == CSINK_REAL_daemon) && real && !csink_libc_has(real) &&

@@ -2,8 +2,8 @@
  * The functions behind those that we interpose: the next definition of each after ours, which may be another preloaded
  * library's. Each is looked up by the first call that needs it, without the loader (libc.h): dlsym(3) takes the
  * loader's lock, and a forked child or a signal handler that calls execve() or sigaction() must not wait for it. Where
- * that cannot be done (glibc < 2.35), the constructor looks all of them up; only a call that comes before it (from the
- * constructor of a library that is initialised first) then looks for its own function.
+ * that cannot be done (csink_libc_next()), the constructor looks all of them up; only a call that comes before it (from
+ * the constructor of a library that is initialised first) then looks for its own function.
  */
 #ifndef CSINK_REAL_H
 #define CSINK_REAL_H

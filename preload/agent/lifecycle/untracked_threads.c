@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/single_threaded.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/find_object.h"
 
 /* What the set-up and the end of the process, and of each thread, may use without being any thread's that we know. */
 #define OWN_NS 5000000ULL
@@ -90,7 +90,7 @@ void csink_untracked_threads_at_start(void)
 	struct csink_writer writer = {0, 0};
 	struct found found;
 
-	if (__libc_single_threaded)
+	if (csink_is_single_threaded())
 		return;
 	look(&found);
 	if (!found.nr)

@@ -10,6 +10,9 @@
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 int (*csink_find_object)(void *address, struct dl_find_object *found);
+#endif
+const struct link_map *csink_libc_map;
+const char *csink_single_threaded;
 
 static bool is_libc(const struct link_map *map)
 {
@@ -18,14 +21,30 @@ static bool is_libc(const struct link_map *map)
 	return length >= name && !strcmp(map->l_name + length - name, "/" LIBC_SO);
 }
 
+static const char *find_flag(const struct link_map *map)
+{
+	struct csink_elf_view view;
+
+	return csink_elf_open(&view, map->l_addr, map->l_ld, NULL)
+		       ? (const char *)csink_elf_look(&view, "__libc_single_threaded", STT_OBJECT, NULL)
+		       : NULL;
+}
+
 /* 101 is the first priority that is not reserved: the constructor of the agent, without one, runs later. */
 __attribute__((constructor(101))) static void find_it(void)
 {
-	const struct link_map *at = _r_debug.r_map;
+	const struct link_map *program = _r_debug.r_map, *at = program;
 
 	while (at && !is_libc(at))
 		at = at->l_next;
-	if (at)
-		csink_find_object = (int (*)(void *, struct dl_find_object *))csink_elf_function(at, "_dl_find_object");
-}
+	if (!at)
+		return;
+	csink_libc_map = at;
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+	csink_find_object = (int (*)(void *, struct dl_find_object *))csink_elf_function(at, "_dl_find_object");
 #endif
+	/* libc sets that of a program which has a copy of it (R_*_COPY). */
+	csink_single_threaded = find_flag(program);
+	if (!csink_single_threaded)
+		csink_single_threaded = find_flag(at);
+}

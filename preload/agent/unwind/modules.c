@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/single_threaded.h>
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
@@ -327,7 +326,7 @@ int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer 
 		return -EAGAIN;
 	/* Alone, and not inside dlopen or dlclose (a scan gives up there): no other thread unloads an object meanwhile.
 	 */
-	return refresh(rec, writer, now_ns, __libc_single_threaded);
+	return refresh(rec, writer, now_ns, csink_is_single_threaded());
 }
 
 void csink_modules_refresh_at(uint64_t pc, struct csink_module_memo *memo, struct csink_recording *rec,
