@@ -59,9 +59,9 @@ static bool is_own_or_in_own(const char *path)
 	return is_own(parent);
 }
 
-bool csink_own_cache(char *path, size_t size)
+static bool own_base(const char *variable, const char *below_home, char *path, size_t size)
 {
-	const char *base = getenv("XDG_CACHE_HOME"), *home;
+	const char *base = getenv(variable), *home;
 	int len;
 
 	if (base && *base == '/') {
@@ -72,7 +72,17 @@ bool csink_own_cache(char *path, size_t size)
 		home = csink_own_home();
 		if (!home)
 			return false;
-		len = snprintf(path, size, "%s/.cache", home);
+		len = snprintf(path, size, "%s/%s", home, below_home);
 	}
 	return len > 0 && (size_t)len < size;
+}
+
+bool csink_own_cache(char *path, size_t size)
+{
+	return own_base("XDG_CACHE_HOME", ".cache", path, size);
+}
+
+bool csink_own_state(char *path, size_t size)
+{
+	return own_base("XDG_STATE_HOME", ".local/state", path, size);
 }

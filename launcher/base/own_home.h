@@ -1,4 +1,4 @@
-/* The home and cache directories of the effective user. */
+/* The home, cache and state directories of the effective user. */
 #ifndef CSINK_OWN_HOME_H
 #define CSINK_OWN_HOME_H
 
@@ -17,5 +17,8 @@ const char *csink_own_home(void);
  * fit. Context: thread.
  */
 bool csink_own_cache(char *path, size_t size);
+
+/** The same for what is kept from one run to the next: $XDG_STATE_HOME, or .local/state. */
+bool csink_own_state(char *path, size_t size);
 
 #endif

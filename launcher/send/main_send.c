@@ -13,50 +13,62 @@
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/base/standard_streams.h"
-#include "launcher/send/send_deliver.h"
+#include "launcher/send/send_files.h"
 #include "launcher/send/send_options.h"
 
 static CSINK_OPTION_TABLE(send_options, CSINK_SEND_OPTIONS);
 
 static void print_help(void)
 {
-	puts("Usage: countersink-send [OPTION]... --to=URL FILE...\n\nSend profiles to a server that collects them.\n");
+	puts("Usage: countersink-send [OPTION]... --to=URL [FILE]...\n\nSend profiles to a server that collects them, "
+	     "and those that are kept for it.\n");
 	csink_options_print_help(stdout, send_options, CSINK_NR_SEND_OPTS);
 	puts("\nMore: man countersink-send");
 }
 
-static int send_one(struct csink_send_http *http, const struct csink_send_settings *s, const char *path,
-		    uint64_t deadline_ns, bool is_quiet)
+/* Where it cannot be used, that is reported at once only where the user has named it. */
+static int open_spool(struct csink_spool *spool, struct csink_send_job *job, const struct csink_options *o, int nr,
+		      char *why, size_t why_bytes)
 {
-	struct csink_send_delivery d = {.s = s, .path = path};
-	struct csink_send_result result;
+	const char *path = csink_options_text(o, CSINK_SEND_OPT_SPOOL);
+	int err;
 
-	if (csink_send_deliver(http, &d, deadline_ns, &result))
-		return csink_fail(CSINK_EXIT_FAILED, "%s; it was not sent", result.why);
-	csink_send_say(&d, path, &result, "", is_quiet);
-	return csink_send_exit_of(&result);
+	*spool = (struct csink_spool){.fd = -1, .sending_fd = -1};
+	if (!strcmp(path, "no"))
+		return -ENOENT;
+	err = csink_spool_open(spool, path, csink_options_bytes(o, CSINK_SEND_OPT_SPOOL_BYTES), why, why_bytes);
+	if (!err) {
+		job->spool = spool;
+		return 0;
+	}
+	job->why_not = why;
+	if (!nr)
+		csink_say("nothing was sent: %s", why);
+	else if (o->values[CSINK_SEND_OPT_SPOOL].source != CSINK_FROM_DEFAULT)
+		csink_say("%s; what cannot be sent is not kept", why);
+	return err;
 }
 
 /* The time is for all files, so that it bounds how long a caller waits. */
 static int send_all(const struct csink_options *o, int nr, char **paths)
 {
 	CSINK_AUTO(csink_send_settings_free) struct csink_send_settings s = {0};
-	struct csink_send_http *http;
-	char why[CSINK_WHY_BYTES];
-	uint64_t deadline_ns;
-	int status = CSINK_EXIT_OK, one;
+	struct csink_send_job job = {.s = &s, .is_quiet = csink_options_bool(o, CSINK_SEND_OPT_QUIET)};
+	char why[CSINK_WHY_BYTES], why_not[CSINK_WHY_BYTES];
+	struct csink_spool spool;
+	int status;
 
 	if (csink_send_settings_read(&s, o, why, sizeof(why)))
 		return csink_fail(CSINK_EXIT_USAGE, "nothing was sent: %s", why);
-	http = csink_send_http_open(&s, why, sizeof(why));
-	if (!http)
+	job.http = csink_send_http_open(&s, why, sizeof(why));
+	if (!job.http)
 		return csink_fail(CSINK_EXIT_FAILED, "nothing was sent: %s", why);
-	deadline_ns = csink_monotonic_ns() + s.timeout_ns;
-	for (int i = 0; i < nr; i++) {
-		one = send_one(http, &s, paths[i], deadline_ns, csink_options_bool(o, CSINK_SEND_OPT_QUIET));
-		status = CSINK_MAX(status, one);
-	}
-	csink_send_http_close(http);
+	job.deadline_ns = csink_monotonic_ns() + s.timeout_ns;
+	status = open_spool(&spool, &job, o, nr, why_not, sizeof(why_not)) && !nr
+			 ? CSINK_EXIT_FAILED
+			 : csink_send_files(&job, paths, (uint32_t)nr);
+	csink_spool_close(&spool);
+	csink_send_http_close(job.http);
 	return status;
 }
 
@@ -94,9 +106,10 @@ int main(int argc, char **argv)
 		puts("countersink-send " CSINK_VERSION);
 	else if (o.request == CSINK_REQUEST_CONFIG)
 		csink_options_print_config(stdout, &o);
-	else if (!*csink_send_server(&o) || at == argc)
-		return csink_fail(CSINK_EXIT_USAGE, "%s (see countersink-send --help)",
-				  at == argc ? "no profile given" : "no server given: --to=URL");
+	else if (!*csink_send_server(&o))
+		return csink_fail(CSINK_EXIT_USAGE, "no server given: --to=URL (see countersink-send --help)");
+	else if (at == argc && !strcmp(csink_options_text(&o, CSINK_SEND_OPT_SPOOL), "no"))
+		return csink_fail(CSINK_EXIT_USAGE, "no profile given, and no spool (see countersink-send --help)");
 	else
 		return send_all(&o, argc - at, argv + at);
 	if (fflush(stdout)) {

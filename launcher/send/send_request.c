@@ -89,6 +89,7 @@ static int pyroscope_url(struct csink_send_request *r, const struct csink_send_s
 /* %t: the time of the start; %h: the host; %n: the file's name. A path that ends in '/' gets the file's name. */
 static int put_url(struct csink_send_request *r, const struct csink_send_settings *s, const char *path, int64_t time_ns)
 {
+	const char *name = s->name ?: csink_base_name(path);
 	char host[256] = "localhost", start[32] = "";
 	time_t seconds = time_ns ? (time_t)(time_ns / (int64_t)CSINK_NS_PER_S) : time(NULL);
 	size_t bytes, path_len = strcspn(s->url, "?");
@@ -97,18 +98,21 @@ static int put_url(struct csink_send_request *r, const struct csink_send_setting
 
 	if (!out)
 		return -ENOMEM;
-	gethostname(host, sizeof(host) - 1);
+	if (s->host)
+		snprintf(host, sizeof(host), "%s", s->host);
+	else
+		gethostname(host, sizeof(host) - 1);
 	if (gmtime_r(&seconds, &utc))
 		strftime(start, sizeof(start), "%Y%m%dT%H%M%SZ", &utc);
 	for (const char *c = s->url; *c; c++) {
 		if (*c == '%' && c[1] && strchr("thn", c[1])) {
-			put_escaped(out, c[1] == 't' ? start : c[1] == 'h' ? host : csink_base_name(path));
+			put_escaped(out, c[1] == 't' ? start : c[1] == 'h' ? host : name);
 			c++;
 		} else {
 			putc(*c, out);
 		}
 		if (c + 1 == s->url + path_len && *c == '/')
-			put_escaped(out, csink_base_name(path));
+			put_escaped(out, name);
 	}
 	return fclose(out) ? -ENOMEM : 0;
 }
@@ -245,17 +249,30 @@ static int file_body(const char *path, void **bytes, size_t *len)
 	return fd < 0 ? -errno : read_fd(fd, bytes, len);
 }
 
+static int read_profile(const char *path, struct csink_profile **p, char *why, size_t why_bytes)
+{
+	char reason[CSINK_WHY_BYTES] = "";
+	int err = is_regular(path) || access(path, F_OK) ? csink_pprof_read(path, p, reason, sizeof(reason)) : -ENOEXEC;
+
+	return err ? csink_why(err, why, why_bytes, "%s: %.1500s", path, *reason ? reason : csink_regular_why(err)) : 0;
+}
+
+int csink_send_check_file(const char *path, char *why, size_t why_bytes)
+{
+	CSINK_AUTO(csink_profile_done) struct csink_profile *p = NULL;
+
+	return read_profile(path, &p, why, why_bytes);
+}
+
 int csink_send_request_make(struct csink_send_request *r, const struct csink_send_settings *s, const char *path,
 			    const char *part, char *why, size_t why_bytes)
 {
 	CSINK_AUTO(csink_profile_done) struct csink_profile *p = NULL;
-	char reason[CSINK_WHY_BYTES] = "";
-	int err =
-		is_regular(path) || access(path, F_OK) ? csink_pprof_read(path, &p, reason, sizeof(reason)) : -ENOEXEC;
+	int err = read_profile(path, &p, why, why_bytes);
 
 	*r = (struct csink_send_request){.method = "POST", .content_type = "application/octet-stream"};
 	if (err)
-		return csink_why(err, why, why_bytes, "%s: %.1500s", path, *reason ? reason : csink_regular_why(err));
+		return err;
 	err = csink_send_part_take(p, part);
 	if (err)
 		return csink_why(err, why, why_bytes, "%s: %s", path, strerror(-err));

@@ -24,6 +24,10 @@ struct csink_send_request {
  */
 int csink_send_request_make(struct csink_send_request *r, const struct csink_send_settings *s, const char *path,
 			    const char *part, char *why, size_t why_bytes);
+
+/** Whether a file is a profile. @why  as above. Returns 0 or -errno. Context: thread. */
+int csink_send_check_file(const char *path, char *why, size_t why_bytes);
+
 void csink_send_request_free(struct csink_send_request *r);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,7 @@ static int read_pyroscope(struct csink_send_settings *s, char *why, size_t why_b
 	s->password = s->user ? csink_send_variable("PYROSCOPE_BASIC_AUTH_PASSWORD") ?: "" : NULL;
 	if (!err && s->user)
 		err = add_password(s, s->user, s->password);
+	s->tenant = tenant ?: "";
 	if (!err && tenant && add_header(s, "X-Scope-OrgID", strlen("X-Scope-OrgID"), tenant, strlen(tenant)))
 		err = csink_why(-EINVAL, why, why_bytes, "PYROSCOPE_TENANT_ID: it cannot be a header's value");
 	if (!err && headers)
@@ -373,6 +375,25 @@ const char *csink_send_server(const struct csink_options *o)
 	return *given ? given : variable ? variable : "";
 }
 
+/* Of a query, which may be a signature, there is a hash (64-bit FNV-1a). */
+static char *identity_of(const struct csink_send_settings *s)
+{
+	static const char *const kinds[] = {
+#define X(id, name, title) name,
+		CSINK_SEND_KINDS(X)
+#undef X
+	};
+	size_t len = strcspn(s->url, "?");
+	uint64_t hash = 0xcbf29ce484222325;
+	char query[24] = "", *out = NULL;
+
+	for (const char *c = s->url + len; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+	if (s->url[len])
+		snprintf(query, sizeof(query), "?%016" PRIx64, hash);
+	return asprintf(&out, "%s+%.*s%s", kinds[s->to.kind], (int)len, s->url, query) < 0 ? NULL : out;
+}
+
 int csink_send_settings_read(struct csink_send_settings *s, const struct csink_options *o, char *why, size_t why_bytes)
 {
 	const char *headers = csink_options_text(o, CSINK_SEND_OPT_SEND_HEADERS);
@@ -382,7 +403,7 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 
 	s->timeout_ns = csink_options_seconds(o, CSINK_SEND_OPT_SEND_TIMEOUT);
 	s->ca = *ca ? ca : NULL;
-	s->labels = "";
+	s->labels = s->tenant = "";
 	s->wire.labels = csink_options_text(o, CSINK_SEND_OPT_LABELS);
 	s->wire.service = service;
 	if (!strcmp(csink_options_text(o, CSINK_SEND_OPT_OTLP), "1.9"))
@@ -406,12 +427,14 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 	if (err)
 		return err;
 	s->url = paths[s->to.kind] && !s->to.is_whole ? with_path(s->to.url, paths[s->to.kind]) : strdup(s->to.url);
-	return s->url ? 0 : csink_why(-ENOMEM, why, why_bytes, "no memory");
+	s->identity = s->url ? identity_of(s) : NULL;
+	return s->identity ? 0 : csink_why(-ENOMEM, why, why_bytes, "no memory");
 }
 
 void csink_send_settings_free(struct csink_send_settings *s)
 {
 	free(s->url);
+	free(s->identity);
 	free(s->signature);
 	for (uint32_t i = 0; i < s->nr_headers; i++)
 		free(s->headers[i]);

@@ -12,7 +12,9 @@ for variable in $(env | sed -n 's/^\(PYROSCOPE_[A-Z_]*\|OTEL_[A-Z_]*\|AWS_[A-Z_]
 done
 # On a busy machine, too, the tries that are expected to succeed have time.
 COUNTERSINK_SEND_TIMEOUT=60
-export COUNTERSINK_SEND_TIMEOUT
+# Spools have tests of their own: spool.t.
+COUNTERSINK_SPOOL=no
+export COUNTERSINK_SEND_TIMEOUT COUNTERSINK_SPOOL
 
 "$COUNTERSINK" -q -o burn.pb.gz -- "$TARGETS/burn" 60 >/dev/null 2>&1
 accepted=$(printf '%s: accepted\n' PYROSCOPE PARCA)

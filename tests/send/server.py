@@ -1,17 +1,20 @@
 #!/usr/bin/python3 -B
 """A server that fails on purpose: it starts on loopback, runs a command, answers its requests, and ends with the command.
 
-usage: server.py [--tls CERT KEY] [--closed] ANSWER... -- COMMAND [ARGUMENT]...
+usage: server.py [--tls CERT KEY] [--closed | --opens FILE] ANSWER... -- COMMAND [ARGUMENT]...
 
-In the command's arguments and environment, @ADDRESS@ is the server's HOST:PORT. --closed: nothing listens there. Each request gets
+In the command's arguments and environment, @ADDRESS@ is the server's HOST:PORT. --closed: nothing listens there; --opens: not
+before there is that FILE. Each request gets
 the next ANSWER; one for which none is left gets 599. An ANSWER is a status, with these behind it, each after a colon:
   retry=SECONDS  Retry-After           date=SECONDS  Retry-After, as a date       to=URL  Location
   say=TEXT       the body              bytes=HEX     the body                     echo    the body: the request's headers
   cut            half of the body, then the end of the connection               phrase=TEXT    behind the status
   keep           the connection stays open for another request                  file=NAME      the body
+  then=FILE      the answer comes once there is that file; the request is in got/ before
+  all            this answer is for all requests from now on
 or a word: "gone" closes the connection without an answer, "half" does so in the middle of the request's body, "silent" never answers,
 "shut" closes it before TLS or a request is read.
-Of request N, files got/N.line, N.headers and N.body are left; got/N.leaks has what of the file secrets stands in a command line.
+Of request N, files got/N.line, N.headers, N.body and N.peer (the connection's port) are left; got/N.leaks has what of the file secrets stands in a command line.
 Exit status: the command's.
 """
 import email.utils
@@ -57,6 +60,11 @@ def leaks():
     return '\n'.join(found)
 
 
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+
 def answer(connection, what, headers):
     status, *more = what.split(':')
     out, body, cut, keep, phrase = '', b'', False, 'keep' in more, None
@@ -74,7 +82,9 @@ def answer(connection, what, headers):
             body = open(value, 'rb').read()
         elif name == 'phrase':
             phrase = value
-        elif name != 'keep':
+        elif name == 'then':
+            wait_for(value)
+        elif name not in ('keep', 'all'):
             body = headers.encode() if name == 'echo' else b'x' * 100 if name == 'cut' else value.encode()
         cut |= name == 'cut'
     phrases = {'200': 'OK', '422': 'Unprocessable Entity', '503': 'Service Unavailable', '401': 'Unauthorized'}
@@ -85,20 +95,24 @@ def answer(connection, what, headers):
 
 
 class Server:
-    def __init__(self, answers, tls, is_closed):
+    def __init__(self, answers, tls, is_closed, opens):
         self.answers, self.nr, self.context = answers, 0, None
         self.socket = socket.socket()
         self.socket.bind(('127.0.0.1', 0))
         self.address = '127.0.0.1:%d' % self.socket.getsockname()[1]
-        self.ended = threading.Event()
+        self.ended, self.lock = threading.Event(), threading.Lock()
         if tls:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.context.load_cert_chain(*tls)
         if not is_closed:
-            self.socket.listen(16)
-            threading.Thread(target=self.serve, daemon=True).start()
+            if not opens:
+                self.socket.listen(16)
+            threading.Thread(target=self.serve, args=(opens,), daemon=True).start()
 
-    def serve(self):
+    def serve(self, opens):
+        if opens:
+            wait_for(opens)
+            self.socket.listen(16)
         while True:
             connection, _ = self.socket.accept()
             threading.Thread(target=self.handle, args=(connection,), daemon=True).start()
@@ -123,33 +137,40 @@ class Server:
         request = read_request(stream, what == 'half')
         if not request:
             return False
-        self.keep(*request)
-        self.answers = self.answers[1:]
+        with self.lock:
+            what = self.answers[0] if self.answers else '599'
+            self.nr += 1
+            self.keep(*request, connection.getpeername())
+            if 'all' not in what.split(':'):
+                self.answers = self.answers[1:]
         if what == 'silent':
             self.ended.wait()
         elif what not in ('gone', 'half'):
             answer(connection, what, request[1])
         return 'keep' in what.split(':')
 
-    def keep(self, line, headers, body):
-        self.nr += 1
-        for name, content in (('line', line + '\n'), ('headers', headers), ('leaks', leaks())):
+    def keep(self, line, headers, body, peer):
+        for name, content in (('headers', headers), ('leaks', leaks()), ('peer', '%s:%d\n' % peer)):
             with open('got/%d.%s' % (self.nr, name), 'w', encoding='utf-8') as file:
                 file.write(content)
         with open('got/%d.body' % self.nr, 'wb') as file:
             file.write(body)
+        with open('got/%d.line' % self.nr, 'w', encoding='utf-8') as file:
+            file.write(line + '\n')
 
 
 def main():
-    args, tls, is_closed = sys.argv[1:], None, False
+    args, tls, is_closed, opens = sys.argv[1:], None, False, None
     if args[0] == '--tls':
         tls, args = args[1:3], args[3:]
     if args[0] == '--closed':
         is_closed, args = True, args[1:]
+    if args[0] == '--opens':
+        opens, args = args[1], args[2:]
     at = args.index('--')
     subprocess.run(['rm', '-rf', 'got'], check=True)
     os.mkdir('got')
-    server = Server(args[:at], tls, is_closed)
+    server = Server(args[:at], tls, is_closed, opens)
     environment = {name: value.replace('@ADDRESS@', server.address) for name, value in os.environ.items()}
     command = [word.replace('@ADDRESS@', server.address) for word in args[at + 1:]]
     status = subprocess.run(command, env=environment).returncode

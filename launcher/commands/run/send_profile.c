@@ -66,7 +66,7 @@ static int run_program(char **argv, const struct csink_inherited *inherited)
 
 /* Options in their long form, malloc'ed. */
 struct arguments {
-	char *texts[4];
+	char *texts[6];
 	uint32_t nr;
 };
 
@@ -92,12 +92,13 @@ static int send_file(const struct csink_options *o, char *program, const char *p
 {
 	static char quiet[] = "--quiet", end[] = "--";
 	CSINK_AUTO(release) struct arguments a = {.nr = 0};
-	char *argv[10] = {program};
+	char *argv[12] = {program};
 	uint32_t nr = 1;
 
 	if (add_option(&a, o, CSINK_OPT_SEND, "to") || add_option(&a, o, CSINK_OPT_SEND_TIMEOUT, "send-timeout") ||
 	    add_option(&a, o, CSINK_OPT_SEND_HEADERS, "send-headers") ||
-	    add_option(&a, o, CSINK_OPT_SEND_CA, "send-ca"))
+	    add_option(&a, o, CSINK_OPT_SEND_CA, "send-ca") || add_option(&a, o, CSINK_OPT_SPOOL, "spool") ||
+	    add_option(&a, o, CSINK_OPT_SPOOL_BYTES, "spool-bytes"))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < a.nr; i++)
 		argv[nr++] = a.texts[i];
