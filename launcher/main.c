@@ -3,6 +3,7 @@
 
 #include "launcher/base/standard_streams.h"
 #include "launcher/commands/registry.h"
+#include "launcher/session/ended_run.h"
 #include "launcher/session/inherited.h"
 #include "preload/core/seccomp_probe.h"
 
@@ -11,6 +12,7 @@ int main(int argc, char **argv)
 	const struct csink_command *command;
 
 	csink_filters_begin();
+	csink_ended_run_begin();
 	csink_inherited_begin();
 	if (!csink_filters_forbid_all(csink_deadly_calls))
 		csink_standard_streams_fill();

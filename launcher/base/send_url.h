@@ -18,7 +18,7 @@
 	X(PUT, "put", "the server")                                                                                    \
 	X(S3, "s3", "the object store")
 
-/* Rows of run and of countersink-send: how a profile is sent. */
+/* Rows of run, attach and countersink-send: how a profile is sent. */
 #define CSINK_SENDING_OPTIONS(X)                                                                                       \
 	X(SEND_TIMEOUT, 0, "SECONDS", "10", CSINK_OPT_SECONDS, "how long sending may take, all tries together")        \
 	X(SEND_HEADERS, 0, "FILE", "", 0, "also send the headers in FILE, NAME: VALUE in each line; for secrets")      \
@@ -27,6 +27,16 @@
 	  "keep what could not be sent here, and send it with the next profile for that server; no: keep nothing; "    \
 	  "auto: countersink/spool in $XDG_STATE_HOME or ~/.local/state")                                              \
 	X(SPOOL_BYTES, 0, "N", "64M", CSINK_OPT_BYTES, "the most that is kept: the oldest are dropped")
+
+/* Rows of commands that send a profile of theirs: these are one behind the other in the command's table. */
+#define CSINK_SEND_PROFILE_OPTIONS(X)                                                                                  \
+	X(SEND, 0, "URL", "", 0,                                                                                       \
+	  "send the profile, once it is written, to pyroscope+https://HOST, parca+, otlp+, put+ or s3+https://... "    \
+	  "(countersink-send)")                                                                                        \
+	CSINK_SENDING_OPTIONS(X)
+
+#define CSINK_SEND_ONE(...) +1
+enum { CSINK_NR_SEND_PROFILE_OPTIONS = CSINK_SEND_PROFILE_OPTIONS(CSINK_SEND_ONE) };
 
 #define CSINK_SEND_KIND_ID(id, name, title) CSINK_SEND_##id,
 enum csink_send_kind { CSINK_SEND_KINDS(CSINK_SEND_KIND_ID) CSINK_NR_SEND_KINDS };

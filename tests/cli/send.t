@@ -406,6 +406,15 @@ kill -TERM "$(cat pid)"
 wait $!
 is $? 241 'run: TERM while it sends ends it by that signal' # the server exits with -15
 ok 'run: then the profile is in its file' "$COUNTERSINK" report run.pb.gz
+# ---- attach --send ----
+"$SRC/tests/send/server.py" 200 422:say=no -- sh -c '"$1" attach -q -o one.pb.gz --send=put+http://@ADDRESS@/%n -- "$2" 100 >/dev/null
+	"$1" attach -q -o two.pb.gz --send=put+http://@ADDRESS@/%n -- sh -c "exit 7"' sh "$COUNTERSINK" "$TARGETS/burn" 2>err
+is "$? $(cut -d ' ' -f 2 got/1.line)" '7 /one.pb.gz' "attach --send: the profile is sent, and the status is the command's"
+ok 'attach --send: as it is in its file' cmp got/1.body one.pb.gz
+like "$(cat err)" '^countersink: two.pb.gz was not sent to .*: 422 Unprocessable Entity: no$' 'attach --send: a refusal is reported'
+"$COUNTERSINK" attach --send=ftp://x -- touch started 2>err
+like "$? $(cat err)" '^125 countersink: option --send: .*KIND is pyroscope' 'attach --send: an address that is none is refused'
+ok 'attach --send: then nothing is started' test ! -e started
 mkdir -p alone/bin && cp "$COUNTERSINK" alone/bin/ && ln -s "$BUILD/lib" alone/lib
 alone/bin/countersink run -q -o run.pb.gz --send=put+http://127.0.0.1/ -- sh -c 'exit 7' 2>err
 like "$? $(cat err)" '^7 countersink: run.pb.gz was not sent: /.*/countersink-send: No such file' 'run: where countersink-send is absent, that is reported'

@@ -281,4 +281,29 @@ rm -rf named
 is "$(find named -name '*.pb.gz' | wc -l)" 1 'run --spool: it is kept there'
 "$SRC/tests/send/server.py" 503:retry=60 -- "$COUNTERSINK" run -q -o run.pb.gz --spool=no --send=put+http://@ADDRESS@/ -- true 2>err
 is "$(grep -c kept err) $(kept)" '0 0' 'run --spool=no: it is not kept'
+
+# ---- by the environment alone: the process that makes the profile at the end sends it ----
+fresh
+alone() { # "ANSWER..." [VARIABLE=VALUE]...: burn, by LD_PRELOAD; in the same run a second time
+	answers=$1
+	shift
+	serve "$answers" "for nr in 1 2; do
+		env LD_PRELOAD=\"$LIB\" COUNTERSINK_OUTPUT=\"\$PWD/alone\$nr.pb.gz\" COUNTERSINK_SEND=put+http://@ADDRESS@/%n $* \"$TARGETS/burn\" 30
+	done"
+}
+alone 200:all
+"$TARGETS/burn" 30 >plain
+is "$status $(cat stdout) $(cat err)" "0 $(cat plain plain) " 'by the environment: the program is as without it'
+is "$(paths)" '/alone1.pb.gz /alone2.pb.gz' 'by the environment: each profile is sent'
+ok 'by the environment: as it is in its file' cmp got/2.body alone2.pb.gz
+alone '503:retry=3600 200:all'
+is "$status $(cat stdout) $(grep -c 'it is kept in' err) $(kept)" "0 $(cat plain plain) 2 2" 'by the environment: what cannot be sent is kept, and the status stays'
+fresh
+alone 200:all COUNTERSINK_SEND=none
+like "$status $(sed -n 1p err)" '^0 countersink: nothing was sent: no kind of server that is known' 'by the environment: an address that is none is reported'
+ok 'by the environment: then the profile is in its file' "$COUNTERSINK" report alone2.pb.gz
+settings() { # VARIABLE=VALUE...: where the settings of a report come from
+	env COUNTERSINK_DEBUGINFOD=1 COUNTERSINK_ALL=1 "$@" "$COUNTERSINK" report --print-config | grep -c environment
+}
+is "$(settings) $(settings COUNTERSINK_RUN_ENDED=1)" '2 0' "by the environment: the library's variables are not that process's"
 done_testing

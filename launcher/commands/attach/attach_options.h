@@ -6,6 +6,7 @@
 #define CSINK_ATTACH_OPTIONS_H
 
 #include "launcher/base/options.h"
+#include "launcher/base/send_url.h"
 
 #define CSINK_ATTACH_OPTIONS(X)                                                                                        \
 	X(PID, 'p', "PID[,PID]...", "", CSINK_OPT_NO_ENV,                                                              \
@@ -33,7 +34,8 @@
 	CSINK_FOLD_NATIVE_OPTION(X, 0)                                                                                 \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "print only errors; implies --no-report")                               \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \
-	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print the counts as JSON on standard output")
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print the counts as JSON on standard output")        \
+	CSINK_SEND_PROFILE_OPTIONS(X)
 
 #define CSINK_ATTACH_OPTION_ID(id, ...) CSINK_ATTACH_OPT_##id,
 enum csink_attach_opt { CSINK_ATTACH_OPTIONS(CSINK_ATTACH_OPTION_ID) CSINK_NR_ATTACH_OPTS };

@@ -33,6 +33,7 @@
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
+#include "launcher/session/send_profile.h"
 #include "launcher/session/spawn.h"
 
 #define TICK_MS 50 /* how often we look whether the targets live, and at what lies below the rings' marks */
@@ -394,6 +395,7 @@ static int finish(struct attach *a)
 	if (a->json)
 		csink_attach_print_json(&a->target, &a->follow, &a->outside, a->save.path);
 	csink_profile_free(profile);
+	csink_send_profile(a->options, CSINK_ATTACH_OPT_SEND, a->save.path, &a->inherited, a->quiet || a->json);
 	return err;
 }
 
@@ -444,7 +446,7 @@ static int main_attach(const struct csink_options *o, int nr, char **operands)
 	resolve_rest(&a);
 	a.target.may_stop = !csink_options_bool(o, CSINK_ATTACH_OPT_NO_STOP);
 	a.target.cgroup = csink_options_text(o, CSINK_ATTACH_OPT_CGROUP);
-	if (resolve_events(&a) || resolve_rate(&a) ||
+	if (csink_send_check(o, CSINK_ATTACH_OPT_SEND) || resolve_events(&a) || resolve_rate(&a) ||
 	    csink_attach_choose(o, nr, operands, is_command, &a.target, &a.follow.counters))
 		return CSINK_EXIT_RUN_FAILED;
 	if (a.follow.counters.at_exec)

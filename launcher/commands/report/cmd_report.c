@@ -35,6 +35,7 @@
 #include "launcher/profile/rows.h"
 #include "launcher/session/leftovers.h"
 #include "launcher/session/open_profile.h"
+#include "launcher/session/send_profile.h"
 #include "launcher/symbols/symbols_fetch.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"
@@ -329,6 +330,9 @@ static int report(const struct csink_options *o, char **paths, int nr)
 		err = err ? err : printed;
 	}
 	csink_profile_free(profile);
+	/* Of a run without a launcher, whose end waits for this. */
+	if (*output && !err && getenv(CSINK_ENV_RUN_ENDED))
+		csink_send_by_environment(output, quiet);
 	return !err ? CSINK_EXIT_OK : err == -EINVAL ? CSINK_EXIT_USAGE : CSINK_EXIT_FAILED;
 }
 

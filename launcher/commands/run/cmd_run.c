@@ -20,7 +20,6 @@
 #include "launcher/commands/registry.h"
 #include "launcher/commands/run/run_options.h"
 #include "launcher/commands/run/run_ranks.h"
-#include "launcher/commands/run/send_profile.h"
 #include "launcher/commands/save.h"
 #include "launcher/commands/start_failed.h"
 #include "launcher/profile/profile.h"
@@ -31,6 +30,7 @@
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
+#include "launcher/session/send_profile.h"
 #include "launcher/session/spawn.h"
 #include "launcher/symbols/symbols_fetch.h"
 #include "preload/core/seccomp_probe.h"
@@ -166,7 +166,8 @@ static int resolve(struct run *run)
 					   ? "only programs with these names are profiled"
 					   : "only the command is profiled",
 				   run->texts[CSINK_OPT_FOLLOW]);
-	return csink_send_check(run->options) || resolve_events(run) || resolve_rate(run) || resolve_output(run)
+	return csink_send_check(run->options, CSINK_OPT_SEND) || resolve_events(run) || resolve_rate(run) ||
+			       resolve_output(run)
 		       ? -EINVAL
 		       : 0;
 }
@@ -438,7 +439,7 @@ static bool make_profile(struct run *run, const struct csink_inherited *inherite
 			   : csink_options_bool(run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL
 									     : CSINK_SAVE_REPORT);
 	csink_profile_free(profile);
-	csink_send_profile(run->options, run->save.path, inherited, run->quiet);
+	csink_send_profile(run->options, CSINK_OPT_SEND, run->save.path, inherited, run->quiet);
 	return *run->save.path;
 }
 

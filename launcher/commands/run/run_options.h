@@ -12,10 +12,7 @@
 #define CSINK_LAUNCH_OPTIONS(X)                                                                                        \
 	X(RANKS, 0, "LIST", "", 0,                                                                                     \
 	  "of a parallel job, in each rank of which countersink is started, profile these ranks alone: 0,7,100-110")   \
-	X(SEND, 0, "URL", "", 0,                                                                                       \
-	  "send the profile, once it is written, to pyroscope+https://HOST, parca+, otlp+, put+ or s3+https://... "    \
-	  "(countersink-send)")                                                                                        \
-	CSINK_SENDING_OPTIONS(X)
+	CSINK_SEND_PROFILE_OPTIONS(X)
 
 #define CSINK_RUN_COMMAND_OPTIONS(X) CSINK_RUN_OPTIONS(X) CSINK_LAUNCH_OPTIONS(X)
 

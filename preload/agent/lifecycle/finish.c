@@ -161,15 +161,16 @@ static int run_parent(void *arg)
 	return 0;
 }
 
-/* Our environment without what would profile the helper, too, and with the word that this run has ended. */
+/*
+ * Our environment without what would profile the helper, too, and with the word that this run has ended: it leaves
+ * COUNTERSINK_ variables alone that are not meant for it.
+ */
 static void clean_environment(char **envp)
 {
 	static char ended[] = CSINK_ENV_RUN_ENDED "=1";
 
 	for (char **entry = environ; entry && *entry; entry++)
-		if (strncmp(*entry, "LD_PRELOAD=", 11) &&
-		    (strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1) ||
-		     !strncmp(*entry, CSINK_ENV_MAX_PLACE, sizeof(CSINK_ENV_MAX_PLACE) - 1)))
+		if (strncmp(*entry, "LD_PRELOAD=", 11))
 			*envp++ = *entry;
 	*envp++ = ended;
 	*envp = NULL;

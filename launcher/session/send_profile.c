@@ -1,5 +1,5 @@
 /* See send_profile.h. Runs in the launcher's one thread. */
-#include "launcher/commands/run/send_profile.h"
+#include "launcher/session/send_profile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,22 +15,21 @@
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
 #include "launcher/base/send_url.h"
-#include "launcher/commands/run/run_options.h"
 #include "launcher/session/spawn.h"
 
 #define PROGRAM "countersink-send"
 
 extern char **environ;
 
-int csink_send_check(const struct csink_options *o)
+int csink_send_check(const struct csink_options *o, uint32_t send)
 {
-	const char *url = csink_options_text(o, CSINK_OPT_SEND);
+	const char *url = csink_options_text(o, send);
 	char where[64], why[CSINK_WHY_BYTES];
 	struct csink_send_url to;
 
 	if (!*url || !csink_send_url_read(url, &to, why, sizeof(why)))
 		return 0;
-	csink_options_where(o, CSINK_OPT_SEND, where, sizeof(where));
+	csink_options_where(o, send, where, sizeof(where));
 	return csink_fail(-EINVAL, "%s: %s", where, why);
 }
 
@@ -66,7 +65,7 @@ static int run_program(char **argv, const struct csink_inherited *inherited)
 
 /* Options in their long form, malloc'ed. */
 struct arguments {
-	char *texts[6];
+	char *texts[CSINK_NR_SEND_PROFILE_OPTIONS];
 	uint32_t nr;
 };
 
@@ -77,31 +76,30 @@ static void release(struct arguments *a)
 }
 
 /* What comes from the environment, or is a default, the program finds for itself. */
-static int add_option(struct arguments *a, const struct csink_options *o, uint32_t row, const char *name)
+static int add_options(struct arguments *a, const struct csink_options *o, uint32_t send)
 {
-	if (o->values[row].source != CSINK_FROM_OPTION)
-		return 0;
-	if (asprintf(&a->texts[a->nr], "--%s=%s", name, csink_options_text(o, row)) < 0)
-		return -ENOMEM;
-	a->nr++;
+	char name[CSINK_OPTION_NAME];
+
+	for (uint32_t row = send; row < send + CSINK_NR_SEND_PROFILE_OPTIONS; row++) {
+		if (o->values[row].source != CSINK_FROM_OPTION)
+			continue;
+		csink_option_name(&o->table[row], name);
+		if (asprintf(&a->texts[a->nr], "--%s=%s", row == send ? "to" : name, csink_options_text(o, row)) < 0)
+			return -ENOMEM;
+		a->nr++;
+	}
 	return 0;
 }
 
-static int send_file(const struct csink_options *o, char *program, const char *path,
+static int send_file(const struct arguments *a, char *program, const char *path,
 		     const struct csink_inherited *inherited, bool is_quiet)
 {
 	static char quiet[] = "--quiet", end[] = "--";
-	CSINK_AUTO(release) struct arguments a = {.nr = 0};
-	char *argv[12] = {program};
+	char *argv[CSINK_NR_SEND_PROFILE_OPTIONS + 5] = {program};
 	uint32_t nr = 1;
 
-	if (add_option(&a, o, CSINK_OPT_SEND, "to") || add_option(&a, o, CSINK_OPT_SEND_TIMEOUT, "send-timeout") ||
-	    add_option(&a, o, CSINK_OPT_SEND_HEADERS, "send-headers") ||
-	    add_option(&a, o, CSINK_OPT_SEND_CA, "send-ca") || add_option(&a, o, CSINK_OPT_SPOOL, "spool") ||
-	    add_option(&a, o, CSINK_OPT_SPOOL_BYTES, "spool-bytes"))
-		return -ENOMEM;
-	for (uint32_t i = 0; i < a.nr; i++)
-		argv[nr++] = a.texts[i];
+	for (uint32_t i = 0; i < a->nr; i++)
+		argv[nr++] = a->texts[i];
 	if (is_quiet)
 		argv[nr++] = quiet;
 	argv[nr++] = end;
@@ -109,15 +107,13 @@ static int send_file(const struct csink_options *o, char *program, const char *p
 	return run_program(argv, inherited);
 }
 
-void csink_send_profile(const struct csink_options *o, const char *path, const struct csink_inherited *inherited,
-			bool is_quiet)
+static void send_with(const struct arguments *a, const char *path, const struct csink_inherited *inherited,
+		      bool is_quiet)
 {
 	char program[PATH_MAX] = PROGRAM;
 	struct stat st;
 	int status;
 
-	if (!*csink_options_text(o, CSINK_OPT_SEND))
-		return;
 	if (!*path) {
 		csink_say("nothing was sent: the profile is in no file");
 		return;
@@ -127,9 +123,33 @@ void csink_send_profile(const struct csink_options *o, const char *path, const s
 		csink_say("%s was not sent: it is not a regular file", path);
 		return;
 	}
-	status = find_program(program) ? send_file(o, program, path, inherited, is_quiet) : -ENOENT;
+	status = find_program(program) ? send_file(a, program, path, inherited, is_quiet) : -ENOENT;
 	if (status < 0)
 		csink_say("%s was not sent: %s: %s", path, program, strerror(-status));
 	else if (WIFSIGNALED(status))
 		csink_say("%s was not sent: " PROGRAM " was ended by signal %d", path, WTERMSIG(status));
+}
+
+void csink_send_profile(const struct csink_options *o, uint32_t send, const char *path,
+			const struct csink_inherited *inherited, bool is_quiet)
+{
+	CSINK_AUTO(release) struct arguments a = {.nr = 0};
+
+	if (!*csink_options_text(o, send))
+		return;
+	if (add_options(&a, o, send))
+		csink_say("%s was not sent: no memory", path);
+	else
+		send_with(&a, path, inherited, is_quiet);
+}
+
+void csink_send_by_environment(const char *path, bool is_quiet)
+{
+	const struct arguments none = {.nr = 0};
+	struct csink_inherited inherited = {.has_cpus = false};
+
+	if (!csink_send_variable(CSINK_ENV_PREFIX "SEND"))
+		return;
+	csink_inherited_take(&inherited);
+	send_with(&none, path, &inherited, is_quiet);
 }
