@@ -55,8 +55,19 @@ static inline long csink_raw_to_libc(long result)
 	return -1;
 }
 
-/* csink_rawcall(SYS_name, arguments...): up to six, integers or pointers. */
-#define csink_rawcall(...) CSINK_RAWCALL_PAD(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+/* An argument that the call does not have: whatever its register holds. */
+static inline long csink_raw_any(void)
+{
+	long any;
+
+	__asm__ volatile("" : "=r"(any));
+	return any;
+}
+
+/* csink_rawcall(SYS_name, arguments...): up to six, integers or pointers; all that the call looks at. */
+#define csink_rawcall(...)                                                                                             \
+	CSINK_RAWCALL_PAD(__VA_ARGS__, csink_raw_any(), csink_raw_any(), csink_raw_any(), csink_raw_any(),             \
+			  csink_raw_any(), csink_raw_any(), 0)
 #define CSINK_RAWCALL_PAD(number, a, b, c, d, e, f, ...)                                                               \
 	csink_rawcall6((long)(number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
