@@ -99,7 +99,23 @@ static const struct csink_event_generic generics[] = {
 #undef SW
 };
 
-/* Apart from the names: the agent has no use for them, and the linker leaves them out there. */
+/* The same in less room, to find a name: it is all that the agent needs. The linker leaves the rows and the helps out
+ * there. */
+static const char names[] =
+#define ROW(name, alias, id, help) name "\0" alias "\0"
+	GENERICS(ROW, ROW);
+#undef ROW
+
+static const struct {
+	uint8_t type, config;
+} kinds[] = {
+#define HW(name, alias, id, help) {PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id},
+#define SW(name, alias, id, help) {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id},
+	GENERICS(HW, SW)
+#undef HW
+#undef SW
+};
+
 const char *csink_event_generic_help(const struct csink_event_generic *generic)
 {
 #define ROW(name, alias, id, help) char id[sizeof(help)];
@@ -120,17 +136,18 @@ const struct csink_event_generic *csink_events_generic(uint32_t *nr)
 
 int csink_event_from_generic(struct csink_text name, struct csink_event_spec *spec)
 {
-	const struct csink_event_generic *row;
+	const char *at = names, *alias;
 
-	for (row = generics; row < generics + CSINK_ARRAY_SIZE(generics); row++)
-		if (csink_text_is(name, row->name) || (*row->alias && csink_text_is(name, row->alias)))
-			break;
-	if (row == generics + CSINK_ARRAY_SIZE(generics))
-		return 0;
-	spec->attr.type = row->type;
-	spec->attr.config = row->config;
-	strcpy(spec->rec.name, row->name);
-	return 1;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(kinds); i++, at = alias + strlen(alias) + 1) {
+		alias = at + strlen(at) + 1;
+		if (!csink_text_is(name, at) && !(*alias && csink_text_is(name, alias)))
+			continue;
+		spec->attr.type = kinds[i].type;
+		spec->attr.config = kinds[i].config;
+		strcpy(spec->rec.name, at);
+		return 1;
+	}
+	return 0;
 }
 
 void csink_event_init(struct csink_event_spec *spec)
