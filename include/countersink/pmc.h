@@ -20,6 +20,10 @@
  * and csink_pmc_attach returns 1: a thread that was created at that moment may be missing. Blocking calls of targets
  * may return EINTR, as when a debugger attaches. The calling process may get a SIGCHLD.
  *
+ * Before Linux 5.13 an event cannot be inherited by threads and not by child processes. There a PMC of process scope
+ * without CSINK_PMC_DESCENDANTS counts in the threads that the target has when it is attached, and in no later one:
+ * csink_pmc_attach returns 1.
+ *
  * A PMC belongs to the process that allocated it: in a child of fork(2) its handle is unknown. Its events are file
  * descriptors (CLOEXEC). A program that closes descriptors which it did not open (closefrom) closes these events: the
  * functions below never touch a descriptor number that has been reused, and report the loss as -EBADF. Hardware events
@@ -95,7 +99,8 @@ csink_pmc_id_t csink_pmc_allocate(const char *event, unsigned flags, int cpu);
 /**
  * Attach a PMC of process scope to a process.
  * @pid  the process; 0: the calling process.
- * Returns 0; 1 (attached, but a thread created meanwhile may be missing); or nothing was attached, and
+ * Returns 0; 1 (attached, but a thread created meanwhile may be missing, or before Linux 5.13 each later one); or
+ * nothing was attached, and
  *   -EBUSY   the PMC is running; or the counter is in use, by another PMC on the process or by another program;
  *   -EEXIST  the process is a target of this PMC already;
  *   -EINVAL  the PMC is of system scope; pid is negative; or the calling process has PMCs, but not this one;
@@ -148,6 +153,7 @@ int csink_pmc_state(csink_pmc_id_t pmc);
 
 /**
  * Write the reason of the last failed call of this process as "ERRNO: cause (field); remedy", or "" if no call failed.
+ * Before Linux 5.13 that is also the reason of the last 1 of csink_pmc_attach or csink_pmc_start.
  * @size  of buf, bytes; a longer text is cut.
  * Returns buf.
  */

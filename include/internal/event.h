@@ -234,6 +234,9 @@ const struct csink_event_generic *csink_events_generic(uint32_t *nr);
 /** What a row of that table counts, in words. Context: any. */
 const char *csink_event_generic_help(const struct csink_event_generic *generic);
 
+/* What users read of sigtrap, remove_on_exec and inherit_thread on an older kernel. */
+#define CSINK_SINCE_5_13 "needs Linux 5.13"
+
 /** perf_event_open(2); returns the fd or -errno (errno itself is kept). Context: any. */
 int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags);
 

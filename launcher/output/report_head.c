@@ -166,6 +166,19 @@ static void format_period(const struct csink_profile *p, const char *event, char
 	}
 }
 
+/* Nothing was sampled: what each engine that was tried lacks, unless none was asked for. */
+static void print_no_engine(const struct printer *r)
+{
+	static const char refused[] = "none: as asked; ";
+	const char *engine;
+
+	for (uint32_t nr = 0; (engine = csink_profile_fact(r->p, CSINK_FACT_ENGINE, nr)); nr++) {
+		if (!strncmp(engine, refused, sizeof(refused) - 1))
+			line(r, "engine", "none: %s; --engine=auto takes the best one that works here",
+			     engine + sizeof(refused) - 1);
+	}
+}
+
 static void print_sampling(const struct printer *r)
 {
 	const struct csink_profile *p = r->p;
@@ -181,6 +194,8 @@ static void print_sampling(const struct printer *r)
 				 csink_amount(p->period, csink_profile_text(p, p->period_type.unit)).text);
 		line(r, "event", "%s%s%s%s", more, every, !nr && reason ? ": " : "", !nr && reason ? reason : "");
 	}
+	if (!leader)
+		print_no_engine(r);
 	if (leader) {
 		print_joined(r, "engine", CSINK_FACT_ENGINE, "", "");
 		print_joined(r, "stacks", CSINK_FACT_UNWIND, "", "");

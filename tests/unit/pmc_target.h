@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -151,6 +152,24 @@ __attribute__((unused)) static void end_target(const struct target *target)
 }
 
 /* ---- helpers ---- */
+
+/* What csink_pmc_attach returns without CSINK_PMC_DESCENDANTS: 1 before Linux 5.13, where later threads are not
+ * counted. */
+__attribute__((unused)) static int one_if_old(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = PERF_ATTR_SIZE_VER0,
+				       .config = PERF_COUNT_SW_DUMMY,
+				       .exclude_kernel = 1,
+				       .disabled = 1,
+				       .inherit = 1,
+				       .inherit_thread = 1};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && errno == EINVAL;
+}
 
 __attribute__((unused)) static void is_err(int got, int want, const char *name, const char *what)
 {

@@ -91,6 +91,20 @@ static void test_values(void)
 	blames("a clock that cannot stamp", EINVAL, "clockid", CSINK_CAUSE_BAD_VALUE);
 }
 
+/* Before, the kernel's version is the cause. */
+static void opens_since_5_13(const char *what, const char *field)
+{
+	int fd = csink_perf_open(&attr, call.pid, call.cpu, call.group_fd, call.flags);
+
+	if (fd < 0) {
+		blames(what, EINVAL, field, CSINK_CAUSE_NEW_FIELD);
+		return;
+	}
+	ok(fd >= 0, "%s opens", what);
+	close(fd);
+	plain();
+}
+
 static void test_flags(void)
 {
 	attr.inherit = 1;
@@ -99,10 +113,16 @@ static void test_flags(void)
 	blames("inherit with group reads in samples", EINVAL, "inherit", CSINK_CAUSE_BAD_VALUE);
 	attr.inherit_thread = 1;
 	blames("inherit_thread alone", EINVAL, "inherit_thread", CSINK_CAUSE_BAD_VALUE);
+	attr.inherit = attr.inherit_thread = 1;
+	opens_since_5_13("inherit_thread with inherit", "inherit_thread");
+	attr.remove_on_exec = 1;
+	opens_since_5_13("remove_on_exec", "remove_on_exec");
 	attr.enable_on_exec = attr.remove_on_exec = 1;
 	blames("enable_on_exec and remove_on_exec", EINVAL, "remove_on_exec", CSINK_CAUSE_BAD_VALUE);
 	attr.sigtrap = 1;
 	blames("sigtrap without remove_on_exec", EINVAL, "sigtrap", CSINK_CAUSE_BAD_VALUE);
+	attr.sigtrap = attr.remove_on_exec = 1;
+	opens_since_5_13("sigtrap with remove_on_exec", "remove_on_exec");
 	*(uint64_t *)((char *)&attr + offsetof(struct perf_event_attr, read_format) + 8) |= 1ULL << 63;
 	blames("a reserved flag", EINVAL, "flags of the attr: bit 63", CSINK_CAUSE_NEW_FIELD);
 	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;

@@ -133,12 +133,12 @@ static void attach_errors(void)
 	is_err(csink_pmc_attach(self, target.pid), -EPERM, "EPERM", "attach: EPERM, set up for RDPMC by itself");
 	is_num(csink_pmc_attach(self, 0), 0, "a PMC set up for RDPMC attaches to the process itself");
 	is_err(csink_pmc_attach(pmc, dead), -ESRCH, "ESRCH", "attach: ESRCH, no such process");
-	is_num(csink_pmc_attach(pmc, target.pid), 0, "a quiescent PMC attaches to a process");
+	is_num(csink_pmc_attach(pmc, target.pid), one_if_old(), "a quiescent PMC attaches to a process");
 	is_err(csink_pmc_attach(pmc, target.pid), -EEXIST, "EEXIST", "attach: EEXIST, tracked already");
 	is_num(csink_pmc_start(pmc), 0, "an attached PMC starts");
 	is_err(csink_pmc_attach(pmc, 0), -EBUSY, "EBUSY", "attach: EBUSY, not quiescent");
 	is_num(csink_pmc_stop(pmc), 0, "an attached PMC stops");
-	is_num(csink_pmc_attach(pmc, 0), 0, "a stopped PMC attaches to a further process: its own (PID 0)");
+	is_num(csink_pmc_attach(pmc, 0), one_if_old(), "a stopped PMC attaches to a further process: its own (PID 0)");
 	system = csink_pmc_allocate("cpu-clock", CSINK_PMC_SYSTEM, 0);
 	if (system > 0) {
 		is_err(csink_pmc_attach(system, target.pid), -EINVAL, "EINVAL", "attach: EINVAL, system scope");
@@ -165,10 +165,10 @@ static void detach_errors(void)
 	is_err(csink_pmc_detach(pmc, -5), -EINVAL, "EINVAL", "detach: EINVAL, illegal process id");
 	is_err(csink_pmc_detach(pmc + 4096, target.pid), -EINVAL, "EINVAL", "detach: EINVAL, handle not owned");
 	is_err(csink_pmc_detach(pmc, target.pid), -ESRCH, "ESRCH", "detach: ESRCH, not monitored by anyone");
-	is_num(csink_pmc_attach(other, target.pid), 0, "a second PMC attaches to the target");
+	is_num(csink_pmc_attach(other, target.pid), one_if_old(), "a second PMC attaches to the target");
 	is_err(csink_pmc_detach(pmc, target.pid), -EINVAL, "EINVAL", "detach: EINVAL, not attached to this one");
 	is_num(csink_pmc_detach(other, target.pid), 0, "the second PMC can be detached");
-	is_num(csink_pmc_attach(pmc, mortal.pid), 0, "a PMC attaches to a process that will end");
+	is_num(csink_pmc_attach(pmc, mortal.pid), one_if_old(), "a PMC attaches to a process that will end");
 	csink_pmc_start(pmc);
 	tell(&mortal, 't');
 	before = value_of(pmc);
@@ -291,7 +291,7 @@ int main(void)
 	in_child(owns_none_of_the_parents, 0, "a child owns none before any was allocated");
 	parents_pmc = allocate(0);
 	in_child(forked_child, 0, "attach, detach: ESRCH in a child of a fork, which can have its own");
-	is_num(csink_pmc_attach(parents_pmc, 0), 0, "the parent's PMC can be used after the child's calls");
+	is_num(csink_pmc_attach(parents_pmc, 0), one_if_old(), "the parent's PMC can be used after the child's calls");
 	csink_pmc_release(parents_pmc);
 	allocate_errors();
 	attach_errors();

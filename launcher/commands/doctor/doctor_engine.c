@@ -109,7 +109,7 @@ void csink_doctor_check_engine(struct csink_doctor *doctor)
 	doctor->engine = "signal";
 	if ((!strcmp(why.field, "sigtrap") || !strcmp(why.field, "remove_on_exec")) &&
 	    !try_engine(doctor, false, &why)) {
-		csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, "", "signal, on %s; sigtrap needs Linux 5.13",
+		csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, "", "signal, on %s; sigtrap: " CSINK_SINCE_5_13,
 				 doctor->event);
 		return;
 	}

@@ -247,6 +247,9 @@ static const char *explain(int engine, int err, char *words, size_t size)
 	    err == -EPERM)
 		return engine == CSINK_ENGINE_TIMER ? "a seccomp filter kills processes that call timer_create"
 						    : "a seccomp filter kills processes that call perf_event_open";
+	/* Its sig_data lies behind the attr of an older kernel. */
+	if (engine == CSINK_ENGINE_SIGTRAP && err == -E2BIG)
+		return CSINK_SINCE_5_13;
 	return csink_explain_brief(-err, words, size);
 }
 

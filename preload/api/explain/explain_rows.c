@@ -108,6 +108,39 @@ static const char *const read_names[64] = {"TOTAL_TIME_ENABLED", "TOTAL_TIME_RUN
 
 /* ---- what a refusal means ---------------------------------------------------------------------------------------- */
 
+/* Linux 5.13 brought all three. Its version is the cause where no other field of the caller's is. */
+static void detail_5_13(struct csink_explanation *out, const char *name, const char *remedy)
+{
+	csink_explain_as(out, CSINK_CAUSE_NEW_FIELD, NULL, remedy, "%s " CSINK_SINCE_5_13, name);
+}
+
+static void detail_inherit_thread(const struct csink_probe *probe, struct csink_explanation *out)
+{
+	if (probe->want.inherit)
+		detail_5_13(out, "inherit_thread", "leave it out; inherit alone counts child processes, too");
+	else
+		csink_explain_as(out, CSINK_CAUSE_BAD_VALUE, NULL, "set inherit too",
+				 "inherit_thread needs inherit, and Linux 5.13");
+}
+
+static void detail_remove_on_exec(const struct csink_probe *probe, struct csink_explanation *out)
+{
+	if (!probe->want.enable_on_exec)
+		detail_5_13(out, "remove_on_exec", "leave it out");
+	else
+		csink_explain_as(out, CSINK_CAUSE_BAD_VALUE, NULL, "keep one of the two",
+				 "remove_on_exec contradicts enable_on_exec, and needs Linux 5.13");
+}
+
+static void detail_sigtrap(const struct csink_probe *probe, struct csink_explanation *out)
+{
+	if (probe->want.remove_on_exec && probe->pid >= 0)
+		detail_5_13(out, "sigtrap", "leave it out, and take the signal of the descriptor (F_SETSIG)");
+	else
+		csink_explain_as(out, CSINK_CAUSE_BAD_VALUE, NULL, "set remove_on_exec too",
+				 "sigtrap needs remove_on_exec, a task (not pid -1), and Linux 5.13");
+}
+
 static void detail_freq(const struct csink_probe *probe, struct csink_explanation *out)
 {
 	unsigned long long want = probe->want.sample_freq;
@@ -196,12 +229,9 @@ static const struct csink_verdict verdicts[] = {
 	 "leave STACK_USER out", 0, NULL},
 	{"sample_stack_user", 0, 0, NULL, NULL, 0, detail_stack_user},
 	{"inherit", 0, 0, NULL, NULL, 0, detail_inherit},
-	{"inherit_thread", 0, CSINK_CAUSE_BAD_VALUE, "inherit_thread needs inherit, and Linux 5.13", "set inherit too",
-	 0, NULL},
-	{"remove_on_exec", 0, CSINK_CAUSE_BAD_VALUE, "remove_on_exec contradicts enable_on_exec, and needs Linux 5.13",
-	 "keep one of the two", 0, NULL},
-	{"sigtrap", 0, CSINK_CAUSE_BAD_VALUE, "sigtrap needs remove_on_exec, a task (not pid -1), and Linux 5.13",
-	 "set remove_on_exec too", 0, NULL},
+	{"inherit_thread", 0, 0, NULL, NULL, 0, detail_inherit_thread},
+	{"remove_on_exec", 0, 0, NULL, NULL, 0, detail_remove_on_exec},
+	{"sigtrap", 0, 0, NULL, NULL, 0, detail_sigtrap},
 	{"flags of the attr", 0, CSINK_CAUSE_NEW_FIELD, "this kernel does not know that field",
 	 "leave it out, or use a newer kernel", 0, NULL},
 	{"sig_data", 0, CSINK_CAUSE_NEW_FIELD, "this kernel does not know that field",

@@ -190,6 +190,10 @@ static int try_event(struct csink_pmc *pmc)
 			pmc->asks_access = false;
 			continue;
 		}
+		if (fd == -EINVAL && attr.inherit_thread) {
+			pmc->is_by_thread = true;
+			continue;
+		}
 		if ((fd != -EACCES && fd != -EPERM) || system || pmc->spec.attr.exclude_kernel ||
 		    csink_event_is_kernels_own(&pmc->spec))
 			break;

@@ -27,7 +27,8 @@ struct csink_pmc {
 	enum csink_pmc_state state;
 	unsigned flags;
 	int cpu;
-	bool asks_access; /* attr.config1 asks for reading in user space, as arm64's PMU wants it */
+	bool is_by_thread; /* the kernel cannot inherit by threads alone: each thread that there is has an event */
+	bool asks_access;  /* attr.config1 asks for reading in user space, as arm64's PMU wants it */
 	struct csink_event_spec spec;
 	struct csink_pmc_target *targets; /* of system scope: one, pid -1 */
 	struct csink_pmc_value retired;   /* of targets that were taken away */

@@ -28,7 +28,7 @@ void csink_pmc_attr(const struct csink_pmc *pmc, struct perf_event_attr *attr)
 	attr->precise_ip = 0;
 	attr->pinned = !csink_event_is_kernel_counted(&pmc->spec);
 	/* What is inherited has no page that could be read. */
-	attr->inherit = !system && !(pmc->flags & CSINK_PMC_SELF);
+	attr->inherit = !system && !(pmc->flags & CSINK_PMC_SELF) && !pmc->is_by_thread;
 	attr->inherit_thread = attr->inherit && !(pmc->flags & CSINK_PMC_DESCENDANTS);
 	if (pmc->asks_access)
 		attr->config1 |= ARM_USER_ACCESS;
@@ -225,7 +225,13 @@ static int open_process(const struct csink_pmc *pmc, struct csink_pmc_target *ta
 			 err == -ENOMEM ? "memory" : "threads");
 	if (err)
 		return err;
-	return stop.err && target->pid != getpid();
+	if (pmc->is_by_thread)
+		snprintf(reason, CSINK_PMC_REASON,
+			 "EINVAL: inherit_thread " CSINK_SINCE_5_13
+			 ": each thread of process %d has an event, and those that "
+			 "it makes from now on have none; CSINK_PMC_DESCENDANTS counts them, and children",
+			 target->pid);
+	return pmc->is_by_thread || (stop.err && target->pid != getpid());
 }
 
 int csink_pmc_target_open(const struct csink_pmc *pmc, int32_t pid, struct csink_pmc_target **out, char *reason)
