@@ -90,7 +90,7 @@ CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TE
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled, but for objects that are loaded. guest_plug is built under
 # other names (tests/rules.mk).
-TARGET_OBJECTS := go_part handler_shim like_python old_names other_versions send_shim slow_start
+TARGET_OBJECTS := go_part handler_shim like_python old_names other_versions send_shim slow_malloc slow_start
 TARGETS := $(addsuffix .so,$(TARGET_OBJECTS)) $(filter-out $(TARGET_OBJECTS) guest_plug, \
 	$(basename $(notdir $(sort $(wildcard tests/targets/*.c tests/targets/*.cc tests/targets/*.rs)))))
 

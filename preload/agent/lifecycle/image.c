@@ -416,7 +416,9 @@ static void last_flush(enum csink_rec_state state)
 	csink_threads_flush_others();
 	if (thread && thread->entry) {
 		csink_housekeeping_last(thread);
-		csink_untracked_threads_at_end(header->cpu_end_ns - header->cpu_start_ns);
+		/* Not what the library itself needed until the main thread was sampled: long, on a slow machine. */
+		csink_untracked_threads_at_end(header->cpu_end_ns -
+					       CSINK_MAX(header->cpu_start_ns, thread->cpu_base_ns));
 	}
 	__atomic_store_n(&header->state, state, __ATOMIC_RELEASE);
 }

@@ -14,7 +14,7 @@ void csink_untracked_threads_at_start(void);
 /**
  * At the end of an image, when all threads that are known have been flushed: note CPU time that was spent by
  * others, if it is more than the agent itself used.
- * @cpu_ns  what the process has used since the library began.
+ * @cpu_ns  what the process has used since the library began, or since its main thread was sampled.
  * Context: thread; allocates nothing.
  */
 void csink_untracked_threads_at_end(uint64_t cpu_ns);
