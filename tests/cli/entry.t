@@ -56,6 +56,13 @@ if have musl-gcc; then
 	int main(void) { puts("from musl"); fputs("its stderr\n", stderr); return 5; }' >m.c
 	musl-gcc -o musl m.c
 	chains "a musl program" ./musl
+	# The environment way, as countersink-environment(7) has it.
+	./musl >plain.out 2>plain.err
+	LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/none.pb.gz ./musl >out 2>err
+	is "$?:$(cmp out plain.out 2>&1):$(cmp err plain.err 2>&1):$(ls none.pb.gz 2>/dev/null)" "5:::" \
+		"with \$PLATFORM in the environment's entry a musl program goes as without, and is not profiled"
+	LD_PRELOAD=$BUILD/lib/countersink/libcountersink.so ./musl >out 2>err
+	is "$?:$(cat out)" "127:" "with the plain path in the environment a musl program does not start"
 else
 	skip "a musl program" "no musl-gcc here"
 fi
