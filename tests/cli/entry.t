@@ -299,4 +299,17 @@ if [ "$(uname -m)" = x86_64 ]; then
 else
 	skip "a program of glibc 2.17 starts" "x86-64 alone has older versions"
 fi
+
+# ---- in user space that qemu emulates, the library cannot start countersink, and leaves the recordings
+qemu=qemu-$(uname -m)
+if have "$qemu"; then
+	"$qemu" -E LD_PRELOAD="$LIB" -E COUNTERSINK_OUTPUT="$TMP/emulated.pb.gz" "$TARGETS/burn" 100 >out 2>err
+	is "$?:$(grep -c '^burn ' out)" 0:1 "an emulated program runs"
+	like "$(cat err)" '^countersink: cannot run countersink in emulated user space: .countersink report -o .*emulated\.pb\.gz [^ ]*. makes the profile of the recordings$' \
+		"the reason and the next command are reported"
+	sh -c "$(sed -n 's/.*`\(countersink report[^`]*\)`.*/\1/p' err)" >report 2>&1
+	like "$(cat report)" ' burn_60' "that command makes the profile"
+else
+	skip "an emulated program runs" "there is no $qemu here"
+fi
 done_testing

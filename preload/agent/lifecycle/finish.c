@@ -232,12 +232,13 @@ static void make_profile(const char *run_dir, const char *to)
 	const char *argv[] = {NULL, "report", "-o", to, csink_config.report ? "--" : "--quiet", run_dir, NULL};
 	int err = start_helper(argv, needs_root(run_dir), false, true);
 
-	if (err == ENOENT)
-		csink_finish_complain("no countersink beside the library: `countersink report -o %s %s` makes the "
-				      "profile of the recordings",
+	/* A kernel has these flags of clone(2). */
+	if (err)
+		csink_finish_complain("%s: `countersink report -o %s %s` makes the profile of the recordings",
+				      err == ENOENT   ? "no countersink beside the library"
+				      : err == EINVAL ? "cannot run countersink in emulated user space"
+						      : strerror(err),
 				      to, run_dir);
-	else if (err)
-		csink_finish_complain("cannot run countersink: %s; the recordings stay in %s", strerror(err), run_dir);
 	/* It has reported any other failure itself. */
 }
 

@@ -52,8 +52,10 @@ bool csink_installed_find(enum csink_installed which, char path[PATH_MAX])
 		return false;
 	if (is_there(which, path))
 		return true;
-	name = cut_name(path);
-	if (name && strcmp(name, PRIVATE))
+	for (int up = 0; up < 2; up++) {
 		name = cut_name(path);
-	return name && !strcmp(name, PRIVATE) && csink_libdir_end(path) && is_there(which, path);
+		if (name && !strcmp(name, PRIVATE))
+			return csink_libdir_end(path) && is_there(which, path);
+	}
+	return false;
 }
