@@ -55,7 +55,8 @@ void csink_perf_system_read(struct csink_perf_system *system)
 		return;
 	system->has_proc = true;
 	system->seccomp = status.seccomp;
-	system->has_perfmon = status.effective >> CAP_PERFMON_BIT & 1 || status.effective >> CAP_SYS_ADMIN_BIT & 1;
+	system->has_admin = status.effective >> CAP_SYS_ADMIN_BIT & 1;
+	system->has_perfmon = status.effective >> CAP_PERFMON_BIT & 1 || system->has_admin;
 	system->has_ipc_lock = status.effective >> CAP_IPC_LOCK_BIT & 1;
 }
 
@@ -166,11 +167,12 @@ static void explain_least_event(int got, const struct csink_perf_system *system,
 {
 	if (got == EMFILE || got == ENFILE) {
 		explain_fd_limit(got, out);
-	} else if (system->paranoid >= 3 && !csink_perf_system_allows(system, 2)) {
+	} else if (system->paranoid >= 3 && !(system->has_admin && !system->in_user_ns)) {
+		/* Debian's kernels, for example, in which CAP_PERFMON does not override it. */
 		out->cause = CSINK_CAUSE_PARANOID;
 		snprintf(out->text, sizeof(out->text),
-			 "kernel.perf_event_paranoid is %lld, with which this distribution's kernel refuses all events "
-			 "to users without CAP_PERFMON",
+			 "kernel.perf_event_paranoid is %lld: this distribution's kernel refuses all events to users "
+			 "without CAP_SYS_ADMIN",
 			 (long long)system->paranoid);
 	} else {
 		out->cause = CSINK_CAUSE_LSM;

@@ -22,6 +22,7 @@ struct csink_perf_system {
 	int64_t paranoid;
 	int64_t max_sample_rate, mlock_kb, max_stack; /* the other perf_event_ sysctls */
 	bool has_perfmon;  /* CAP_PERFMON or CAP_SYS_ADMIN, effective, whatever the namespace */
+	bool has_admin;    /* CAP_SYS_ADMIN */
 	bool has_ipc_lock; /* CAP_IPC_LOCK: locked memory is not limited */
 	bool in_user_ns;   /* not the initial one: capabilities are worth nothing to perf */
 	int64_t seccomp;   /* 0 none, 1 strict, 2 filter */

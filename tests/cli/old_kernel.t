@@ -37,4 +37,31 @@ like "$(cat points)" '^# EINVAL: inherit_thread needs Linux 5\.13 \(inherit_thre
 like "$(cat points)" '^# EINVAL: remove_on_exec needs Linux 5\.13 \(remove_on_exec\); leave it out' "so is remove_on_exec"
 like "$(old "$BUILT/tests/unit/test_pmc" 2>/dev/null)" '^ok .* before Linux 5\.13 a thread started later is not counted' \
 	"a PMC there has one event for each thread"
+
+# ---- kernel.perf_event_paranoid at 3, which Debian's kernels have, and where CAP_PERFMON does not override it
+echo 3 >three
+chmod 644 three
+# debian CAPABILITY COMMAND...: as a user with that capability alone.
+debian() {
+	capability=$1
+	shift
+	# shellcheck disable=SC2016 # the inner shell expands it
+	old -p unshare -m sh -c 'mount --bind three /proc/sys/kernel/perf_event_paranoid && exec "$@"' sh \
+		setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+"$capability" --ambient-caps=-all,+"$capability" \
+		--bounding-set=-all,+"$capability" "$@"
+}
+if [ "$(id -u)" = 0 ] && have setpriv && [ "$(debian perfmon cat /proc/sys/kernel/perf_event_paranoid 2>err)" = 3 ]; then
+	for with in perfmon chown; do
+		debian $with "$COUNTERSINK" doctor >doctor 2>&1
+		like "$(cat doctor)" '^FAIL +paranoid +kernel\.perf_event_paranoid is 3: this distribution.s kernel refuses all events to users without CAP_SYS_ADMIN$' \
+			"with the capability $with the level is the cause"
+		like "$(cat doctor)" '-> sysctl kernel\.perf_event_paranoid=2 \(or lower\), or grant CAP_SYS_ADMIN' "with $with the remedy is one that works"
+		unlike "$(cat doctor)" 'security module|CAP_PERFMON overrides' "with $with no security module is blamed"
+	done
+	debian sys_admin "$COUNTERSINK" doctor >doctor 2>&1
+	like "$(cat doctor)" '^warn +engine +signal' "with CAP_SYS_ADMIN events open"
+	like "$(cat doctor)" '^ok +paranoid +kernel\.perf_event_paranoid is 3, which CAP_SYS_ADMIN overrides;' "doctor has the capability that overrides level 3"
+else
+	skip "kernel.perf_event_paranoid at 3" "it takes root and a mount namespace of its own: $(cat err)"
+fi
 done_testing

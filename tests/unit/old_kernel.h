@@ -2,7 +2,8 @@
  * perf_event_open(2) as Linux 5.10 has it, on a newer kernel: a seccomp filter hands each call to a supervisor, which
  * reads the attr in the caller's memory and refuses what came later, with that kernel's errors: inherit_thread,
  * remove_on_exec and sigtrap (5.13), build_id (5.12), and what lies behind the 120 bytes of attr that it knew. uname(2)
- * gives its release. Everything else is as the running kernel has it.
+ * gives its release. Where old_kernel_paranoid is set, events are refused as Debian's kernels refuse them with
+ * kernel.perf_event_paranoid at 3: to all without CAP_SYS_ADMIN. Everything else is as the running kernel has it.
  */
 #ifndef CSINK_TESTS_OLD_KERNEL_H
 #define CSINK_TESTS_OLD_KERNEL_H
@@ -13,6 +14,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,6 +33,8 @@
 #define OLD_ATTR_SIZE 120 /* PERF_ATTR_SIZE_VER6 */
 #define OLD_ATTR_MOST 4096
 
+static bool old_kernel_paranoid;
+
 /* In the child. Returns the listener, or -1. */
 static int old_kernel_filter(void)
 {
@@ -46,6 +50,22 @@ static int old_kernel_filter(void)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -1;
 	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+}
+
+static bool old_kernel_is_admin(pid_t tid)
+{
+	char path[64], line[128];
+	unsigned long long held = 0;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "CapEff: %llx", &held) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return held >> 21 & 1;
 }
 
 /* The kernel leaves its own size in an attr that it finds too long. */
@@ -72,6 +92,8 @@ static int old_kernel_judge(pid_t tid, uint64_t address)
 	/* A short attr may lie at the end of what is mapped. */
 	if (process_vm_readv(tid, &to, 1, &from, 1, 0) < PERF_ATTR_SIZE_VER0)
 		return 0;
+	if (old_kernel_paranoid && !old_kernel_is_admin(tid))
+		return -EACCES;
 	memcpy(&size, bytes + offsetof(struct perf_event_attr, size), sizeof(size));
 	if (size > OLD_ATTR_SIZE && size <= OLD_ATTR_MOST) {
 		to.iov_len = from.iov_len = size;

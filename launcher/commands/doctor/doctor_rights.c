@@ -53,7 +53,9 @@ static void check_paranoid(struct csink_doctor *doctor)
 		csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_OK, "",
 				 "kernel.perf_event_paranoid is %lld%s; the kernel's side%s may be observed",
 				 (long long)system->paranoid,
-				 system->paranoid > 1 ? ", which CAP_PERFMON overrides" : "",
+				 system->paranoid <= 1                        ? ""
+				 : system->paranoid >= 3 && system->has_admin ? ", which CAP_SYS_ADMIN overrides"
+									      : ", which CAP_PERFMON overrides",
 				 all ? " and whole CPUs" : " of own processes");
 		return;
 	}
@@ -125,7 +127,8 @@ static void ask_capabilities(struct csink_perf_system *system)
 	if (syscall(SYS_capget, &header, data))
 		return;
 	held = data[0].effective | (uint64_t)data[1].effective << 32;
-	system->has_perfmon = held >> CAP_PERFMON & 1 || held >> CAP_SYS_ADMIN & 1;
+	system->has_admin = held >> CAP_SYS_ADMIN & 1;
+	system->has_perfmon = held >> CAP_PERFMON & 1 || system->has_admin;
 	system->has_ipc_lock = held >> CAP_IPC_LOCK & 1;
 }
 

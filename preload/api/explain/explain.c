@@ -141,7 +141,7 @@ void csink_explain_refusal_remedy(struct csink_explanation *refusal)
 		csink_explain_remedy(refusal, "let the container's seccomp profile allow perf_event_open (docker: "
 					      "--cap-add PERFMON, or --security-opt seccomp=PROFILE)");
 	else if (refusal->cause == CSINK_CAUSE_PARANOID)
-		csink_explain_remedy(refusal, "sysctl kernel.perf_event_paranoid=2 (or lower), or grant CAP_PERFMON");
+		csink_explain_remedy(refusal, "sysctl kernel.perf_event_paranoid=2 (or lower), or grant CAP_SYS_ADMIN");
 	else if (refusal->cause == CSINK_CAUSE_LIMIT)
 		remedy_of_limit(refusal);
 	else
