@@ -58,6 +58,11 @@ if [ "$(id -u)" = 0 ] && have setpriv && [ "$(debian perfmon cat /proc/sys/kerne
 		like "$(cat doctor)" '-> sysctl kernel\.perf_event_paranoid=2 \(or lower\), or grant CAP_SYS_ADMIN' "with $with the remedy is one that works"
 		unlike "$(cat doctor)" 'security module|CAP_PERFMON overrides' "with $with no security module is blamed"
 	done
+	for test in pmc_errors explain_denied persist_others; do
+		old -p unshare -m sh -c 'mount --bind three /proc/sys/kernel/perf_event_paranoid && exec "$0"' "$BUILT/tests/unit/test_$test" >points 2>&1
+		is "$?:$(grep '^not ok' points)" 0: "test_$test passes at level 3" || diag "$(cat points)"
+		like "$(cat points)" 'perf_event_paranoid is 3' "test_$test is at level 3"
+	done
 	debian sys_admin "$COUNTERSINK" doctor >doctor 2>&1
 	like "$(cat doctor)" '^warn +engine +signal' "with CAP_SYS_ADMIN events open"
 	like "$(cat doctor)" '^ok +paranoid +kernel\.perf_event_paranoid is 3, which CAP_SYS_ADMIN overrides;' "doctor has the capability that overrides level 3"

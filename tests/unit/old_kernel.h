@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -56,6 +57,7 @@ static bool old_kernel_is_admin(pid_t tid)
 {
 	char path[64], line[128];
 	unsigned long long held = 0;
+	struct stat ours, theirs;
 	FILE *status;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
@@ -65,7 +67,9 @@ static bool old_kernel_is_admin(pid_t tid)
 			break;
 	if (status)
 		fclose(status);
-	return held >> 21 & 1;
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)tid);
+	return held >> 21 & 1 && !stat("/proc/self/ns/user", &ours) && !stat(path, &theirs) &&
+	       ours.st_ino == theirs.st_ino;
 }
 
 /* The kernel leaves its own size in an attr that it finds too long. */
