@@ -19,6 +19,7 @@
 #include "launcher/base/message.h"
 #include "launcher/base/own_home.h"
 #include "launcher/base/regular.h"
+#include "launcher/base/text.h"
 
 #define PROFILE ".pb.gz"
 #define TODO ".todo"
@@ -238,13 +239,17 @@ void csink_spool_remove(const struct csink_spool *spool, const char *name)
 	drop_file(spool, "", name, TODO);
 }
 
-static int write_words(const struct csink_spool *spool, const char *name, const char *words)
+/* Escaped as in a message: people read it, and the words are the server's. */
+static void write_words(const struct csink_spool *spool, const char *name, const char *words)
 {
 	struct file_name file = file_of(REFUSED "/", name, WHY);
-	CSINK_AUTO_CLOSE int fd =
-		openat(spool->fd, file.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(spool->fd, file.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	CSINK_AUTO_FCLOSE FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 
-	return fd < 0 || dprintf(fd, "%s\n", words) < 0 ? -errno : 0;
+	if (out)
+		csink_text_print(out, "%s\n", words);
+	else if (fd >= 0)
+		close(fd);
 }
 
 /* Without room for the words, which have been reported, the profile is moved all the same: else it would be sent again.

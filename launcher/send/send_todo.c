@@ -116,7 +116,8 @@ int csink_send_todo_write(int fd, const struct csink_send_todo *todo)
 	print_state(state, todo);
 	fputs(state, out);
 	for (uint32_t i = 0; i < CSINK_NR_SEND_TODO_TEXTS; i++) {
-		fprintf(out, "%s ", keys[i]);
+		fputs(keys[i], out);
+		putc(' ', out);
 		for (const char *c = todo->texts[i]; *c; c++)
 			fprintf(out, iscntrl((unsigned char)*c) || *c == '%' ? "%%%02x" : "%c", (unsigned char)*c);
 		putc('\n', out);
