@@ -23,7 +23,7 @@
 	X(SEND_TIMEOUT, 0, "SECONDS", "10", CSINK_OPT_SECONDS, "how long sending may take, all tries together")        \
 	X(SEND_HEADERS, 0, "FILE", "", 0, "also send the headers in FILE, NAME: VALUE in each line; for secrets")      \
 	X(SEND_CA, 0, "FILE", "", 0, "the certificate authorities to trust, PEM (default: the system's)")              \
-	X(SPOOL, 0, "DIRECTORY", "auto", 0,                                                                            \
+	X(SPOOL, 0, "DIR", "auto", 0,                                                                                  \
 	  "keep what could not be sent here, and send it with the next profile for that server; no: keep nothing; "    \
 	  "auto: countersink/spool in $XDG_STATE_HOME or ~/.local/state")                                              \
 	X(SPOOL_BYTES, 0, "N", "64M", CSINK_OPT_BYTES, "the most that is kept: the oldest are dropped")

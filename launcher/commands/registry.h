@@ -42,6 +42,7 @@ struct csink_command {
 	X(diff)                                                                                                        \
 	X(merge)                                                                                                       \
 	X(salvage)                                                                                                     \
+	X(send)                                                                                                        \
 	X(gate)                                                                                                        \
 	X(history)                                                                                                     \
 	X(events)                                                                                                      \

@@ -12,9 +12,9 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
+#include "launcher/base/send_options.h"
 #include "launcher/base/standard_streams.h"
 #include "launcher/send/send_files.h"
-#include "launcher/send/send_options.h"
 
 static CSINK_OPTION_TABLE(send_options, CSINK_SEND_OPTIONS);
 

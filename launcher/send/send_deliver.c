@@ -11,7 +11,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
-#include "launcher/send/send_options.h"
+#include "launcher/base/send_options.h"
 
 #define BACKOFF_NS CSINK_NS_PER_S /* of the first pause at most; doubled each time */
 #define MAX_BACKOFF_NS (300 * CSINK_NS_PER_S)

@@ -12,10 +12,10 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
+#include "launcher/base/send_options.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 #include "launcher/send/send_deliver.h"
-#include "launcher/send/send_options.h"
 
 #define MAX_AGE_S 3600 /* Pyroscope refuses what is older */
 

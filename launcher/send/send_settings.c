@@ -14,9 +14,9 @@
 #include "include/internal/grow.h"
 #include "launcher/base/json_read.h"
 #include "launcher/base/message.h"
+#include "launcher/base/send_options.h"
 #include "launcher/base/text.h"
 #include "launcher/send/send_base64.h"
-#include "launcher/send/send_options.h"
 
 #define MAX_HEADERS_BYTES 65536 /* of a file */
 

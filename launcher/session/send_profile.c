@@ -33,8 +33,7 @@ int csink_send_check(const struct csink_options *o, uint32_t send)
 	return csink_fail(-EINVAL, "%s: %s", where, why);
 }
 
-/* Beside this program. */
-static bool find_program(char path[PATH_MAX])
+bool csink_send_program(char path[PATH_MAX])
 {
 	char self[PATH_MAX];
 
@@ -123,7 +122,7 @@ static void send_with(const struct arguments *a, const char *path, const struct 
 		csink_say("%s was not sent: it is not a regular file", path);
 		return;
 	}
-	status = find_program(program) ? send_file(a, program, path, inherited, is_quiet) : -ENOENT;
+	status = csink_send_program(program) ? send_file(a, program, path, inherited, is_quiet) : -ENOENT;
 	if (status < 0)
 		csink_say("%s was not sent: %s: %s", path, program, strerror(-status));
 	else if (WIFSIGNALED(status))

@@ -2,10 +2,14 @@
 #ifndef CSINK_SEND_PROFILE_H
 #define CSINK_SEND_PROFILE_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "launcher/base/options.h"
 #include "launcher/session/inherited.h"
+
+/** The path of countersink-send: beside this program. Returns false where that is not known. Context: any. */
+bool csink_send_program(char path[PATH_MAX]);
 
 /**
  * Whether --send, if it is given, is an address that can be sent to, as far as that is known before there is a profile;

@@ -91,7 +91,7 @@ plain_man() { # the source without its markup
 # Both print: the option as written, its default, its environment variable ("-": none).
 help_of() {
 	case $1 in
-	send) countersink-send --help ;; # a program of its own
+	countersink-send) countersink-send --help ;; # a program of its own
 	*) countersink help "$1" ;;
 	esac
 }
@@ -141,9 +141,9 @@ for command in $(cat commands); do
 	is "$(options_of_man "$command")" "$(cat help.options)" "$command: its manual page has the same options, defaults, environment variables"
 done
 if [ -x "$BUILD/bin/countersink-send" ]; then
-	is "$(options_of_man send)" "$(options_of_help send)" "send: its manual page has the same options, defaults, environment variables"
+	is "$(options_of_man send)" "$(options_of_help countersink-send)" "countersink-send: its manual page has the same options, defaults, environment variables"
 else
-	skip "send: its manual page has the same options, defaults, environment variables" "the headers of libcurl are not here"
+	skip "countersink-send: its manual page has the same options, defaults, environment variables" "the headers of libcurl are not here"
 fi
 is "$(plain_man countersink | sed -n '/^\.SH COMMANDS/,/^\.SH OPTIONS/p' | sed -n 's/^\([a-z]\+\)$/\1/p')" "$(cat commands)" \
 	"countersink(1) lists the commands of the table"

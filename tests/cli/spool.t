@@ -127,6 +127,9 @@ is "$(sed -n '/again/,$p' err | grep -c malformed)" 0 'once'
 is "$(refused) $(kept) $(cat spool/refused/*.why)" '1 0 422 Unprocessable Entity: malformed' "with the server's words"
 is "$status $(paths)" '0 /a.pb.gz /a.pb.gz /b.pb.gz /c.pb.gz' 'the others are sent'
 fresh
+serve "422:say=$(printf 'a\033[31mb')" './later 0 --to=put+http://@ADDRESS@/ a.pb.gz'
+is "$(cat spool/refused/*.why)" '422 Unprocessable Entity: a\x1b[31mb' 'they are escaped for a terminal'
+fresh
 serve '503:retry=60' './later 0 --to=pyroscope+http://@ADDRESS@ a.pb.gz; ./later 4000 --to=pyroscope+http://@ADDRESS@'
 like "$status $(requests) $(tail -n 1 err)" "^0 1 countersink: 1 profile is older than an hour, which Pyroscope refuses: it is in $TMP/spool/refused\$" \
 	'Pyroscope: what is older than an hour is not tried, and that is reported'
@@ -281,6 +284,16 @@ rm -rf named
 is "$(find named -name '*.pb.gz' | wc -l)" 1 'run --spool: it is kept there'
 "$SRC/tests/send/server.py" 503:retry=60 -- "$COUNTERSINK" run -q -o run.pb.gz --spool=no --send=put+http://@ADDRESS@/ -- true 2>err
 is "$(grep -c kept err) $(kept)" '0 0' 'run --spool=no: it is not kept'
+
+# ---- countersink send ----
+fresh
+serve '503:retry=60 200:all' './later 0 --to=put+http://@ADDRESS@/%n a.pb.gz
+	LD_PRELOAD=$SHIM SEND_SHIM=clock SEND_SHIM_AHEAD=90 "$COUNTERSINK" send -q --spool="$COUNTERSINK_SPOOL" --to=put+http://@ADDRESS@/%n b.pb.gz'
+is "$status $(paths) $(kept) $(wc -l <err)" '0 /a.pb.gz /a.pb.gz /b.pb.gz 0 1' 'countersink send is countersink-send, with its options'
+serve 422 '"$COUNTERSINK" send --to=put+http://@ADDRESS@/ -- a.pb.gz'
+is "$status" 3 'countersink send: so is its status'
+"$COUNTERSINK" send --to=put+http://x --spool-bytes=x a.pb.gz 2>err
+like "$? $(cat err)" '^2 countersink: .*spool-bytes' 'countersink send: a wrong option is refused'
 
 # ---- by the environment alone: the process that makes the profile at the end sends it ----
 fresh

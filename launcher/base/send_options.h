@@ -1,4 +1,4 @@
-/* Options of countersink-send, in the form that launcher/base/options.h describes. */
+/* Options of countersink-send, and of `countersink send`, in the form that launcher/base/options.h describes. */
 #ifndef CSINK_SEND_OPTIONS_H
 #define CSINK_SEND_OPTIONS_H
 
