@@ -169,9 +169,21 @@ static void block(struct work *w, const struct entry *e, const struct csink_send
 			 e->d.nr_tries, e->d.nr_tries == 1 ? "try" : "tries");
 }
 
+/* What fails here, as for want of memory, is not the profile's fault. */
+static void stay(struct work *w, struct entry *e, const char *why)
+{
+	leave_alone(w, e->name);
+	csink_say("%s; it was not sent, and is kept", why);
+	if (e->given)
+		e->given->is_settled = true;
+	if (e->given || !w->nr_given)
+		raise_status(w, CSINK_EXIT_FAILED);
+}
+
 static void send_entry(struct work *w, struct entry *e)
 {
 	struct csink_send_result result;
+	int err;
 
 	e->s = csink_send_todo_settings(&e->todo, w->job->s);
 	e->d = (struct csink_send_delivery){
@@ -185,8 +197,11 @@ static void send_entry(struct work *w, struct entry *e)
 		leave_alone(w, e->name);
 		return;
 	}
-	if (csink_send_deliver(w->job->http, &e->d, w->job->deadline_ns, &result))
+	err = csink_send_deliver(w->job->http, &e->d, w->job->deadline_ns, &result);
+	if (err == -EBADMSG || err == -E2BIG || err == -ENODATA || err == -ENOEXEC)
 		refuse_for(w, e, result.why);
+	else if (err)
+		stay(w, e, result.why);
 	else if (result.outcome == CSINK_SEND_SENT)
 		take_sent(w, e, &result);
 	else if (result.outcome == CSINK_SEND_REFUSED)

@@ -60,14 +60,21 @@ static bool is_for_later(long status)
 	return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
+/* Whether the request has not gone out: then what failed is no profile's fault, and may be mended. */
+static bool is_before_request(struct csink_send_http *http)
+{
+	curl_off_t connected = 0;
+
+	curl_easy_getinfo(http->curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
+	return !connected;
+}
+
 /*
  * Whether the server cannot have got the request: the connection, with a proxy's tunnel and TLS, was not ready for it.
  * Else a second one may be counted twice, where it has no id.
  */
 static bool is_undelivered(struct csink_send_http *http, CURLcode code)
 {
-	curl_off_t connected = 0;
-
 	switch (code) {
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_RESOLVE_HOST:
@@ -79,8 +86,7 @@ static bool is_undelivered(struct csink_send_http *http, CURLcode code)
 	case CURLE_GOT_NOTHING:
 	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_PROXY:
-		curl_easy_getinfo(http->curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
-		return !connected;
+		return is_before_request(http);
 	default:
 		return false;
 	}
@@ -113,9 +119,8 @@ static void judge_failure(struct csink_send_http *http, CURLcode code, struct cs
 	const char *reason = words ?: curl_easy_strerror(CURLE_OUT_OF_MEMORY);
 
 	csink_why(0, result->why, sizeof(result->why), "%s", reason);
-	result->outcome = CSINK_SEND_REFUSED;
 	if (is_undelivered(http, code)) {
-		result->outcome = is_refused_by_proxy(http) ? CSINK_SEND_REFUSED : CSINK_SEND_LATER;
+		result->outcome = is_refused_by_proxy(http) ? CSINK_SEND_BARRED : CSINK_SEND_LATER;
 		return;
 	}
 	switch (code) {
@@ -124,26 +129,23 @@ static void judge_failure(struct csink_send_http *http, CURLcode code, struct cs
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
 	case CURLE_PARTIAL_FILE:
-		if (csink_send_is_repeatable(http->s))
-			result->outcome = CSINK_SEND_LATER;
-		else
+		result->outcome = csink_send_is_repeatable(http->s) ? CSINK_SEND_LATER : CSINK_SEND_REFUSED;
+		if (result->outcome == CSINK_SEND_REFUSED)
 			csink_why(0, result->why, sizeof(result->why),
 				  "%s (the server may have the profile all the same)", reason);
 		return;
-	case CURLE_OUT_OF_MEMORY:
-		result->outcome = CSINK_SEND_BARRED;
-		return;
 	default:
-		return;
+		result->outcome =
+			code == CURLE_OUT_OF_MEMORY || is_before_request(http) ? CSINK_SEND_BARRED : CSINK_SEND_REFUSED;
 	}
 }
 
 static enum csink_send_outcome outcome_of(long status)
 {
-	return status == 401 || status == 403 ? CSINK_SEND_BARRED
-	       : status == 413                ? CSINK_SEND_TOO_LARGE
-	       : is_for_later(status)         ? CSINK_SEND_LATER
-					      : CSINK_SEND_REFUSED;
+	return status < 400 || status == 401 || status == 403 || status == 407 ? CSINK_SEND_BARRED
+	       : status == 413                                                 ? CSINK_SEND_TOO_LARGE
+	       : is_for_later(status)                                          ? CSINK_SEND_LATER
+									       : CSINK_SEND_REFUSED;
 }
 
 static void judge(struct csink_send_http *http, CURLcode code, struct csink_send_result *result)

@@ -13,7 +13,8 @@ enum csink_send_outcome {
 	CSINK_SEND_SENT,
 	CSINK_SEND_REFUSED,   /* no other try is made; the server may have it, where the reason says so */
 	CSINK_SEND_LATER,     /* the same request may be taken at another time */
-	CSINK_SEND_BARRED,    /* 401, 403: not without other credentials. Or no memory here. */
+	CSINK_SEND_BARRED,    /* not for the profile's sake: 401, 403, 407, a redirection, a certificate, a proxy, no
+				 memory */
 	CSINK_SEND_TOO_LARGE, /* 413 */
 };
 

@@ -19,6 +19,7 @@
 #include "launcher/send/send_base64.h"
 
 #define MAX_HEADERS_BYTES 65536 /* of a file */
+#define TENANT_HEADER "X-Scope-OrgID"
 
 /* ---- headers ---- */
 
@@ -86,6 +87,29 @@ static int add_secret(struct csink_send_settings *s, const char *text)
 	return err;
 }
 
+#define FNV_BEGIN 0xcbf29ce484222325ULL
+
+/* 64-bit FNV-1a: the same in each process. */
+static uint64_t fnv(uint64_t hash, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3;
+	return hash;
+}
+
+/* What is secret elsewhere may be in it, so that a spool has a hash of it. */
+static void add_tenant(struct csink_send_settings *s, const char *value, size_t len)
+{
+	uint64_t hash = fnv(fnv(FNV_BEGIN, s->tenant, strlen(s->tenant)), value, len);
+
+	snprintf(s->tenant, sizeof(s->tenant), "%016" PRIx64, hash);
+}
+
+static bool is_named(const char *name, size_t len, const char *wanted)
+{
+	return len == strlen(wanted) && !strncasecmp(name, wanted, len);
+}
+
 /* A value could end its line and begin another header. */
 static int add_header(struct csink_send_settings *s, const char *name, size_t name_len, const char *value, size_t len)
 {
@@ -99,6 +123,8 @@ static int add_header(struct csink_send_settings *s, const char *name, size_t na
 	}
 	if (asprintf(&line, "%.*s%s%.*s", (int)name_len, name, len ? ": " : ";", (int)len, value) < 0)
 		return -ENOMEM;
+	if (is_named(name, name_len, TENANT_HEADER))
+		add_tenant(s, value, len);
 	if (CSINK_APPEND(s->headers, s->nr_headers, s->cap_headers, line))
 		return 0;
 	free(line);
@@ -121,10 +147,7 @@ static int add_secret_words(struct csink_send_settings *s, char *text)
 /* These two begin with the name of a scheme, "Basic" or "Bearer", which is no secret. */
 static bool has_scheme(const char *name, size_t len)
 {
-	static const char authorization[] = "Authorization", proxy[] = "Proxy-Authorization";
-
-	return (len == strlen(authorization) && !strncasecmp(name, authorization, len)) ||
-	       (len == strlen(proxy) && !strncasecmp(name, proxy, len));
+	return is_named(name, len, "Authorization") || is_named(name, len, "Proxy-Authorization");
 }
 
 /* The same for a header that the user gives: its value is secret. */
@@ -290,10 +313,12 @@ static int read_pyroscope(struct csink_send_settings *s, char *why, size_t why_b
 	s->labels = csink_send_variable("PYROSCOPE_LABELS") ?: "";
 	s->user = csink_send_variable("PYROSCOPE_BASIC_AUTH_USER");
 	s->password = s->user ? csink_send_variable("PYROSCOPE_BASIC_AUTH_PASSWORD") ?: "" : NULL;
+	/* Where a server is shared, the user is the tenant. */
+	if (s->user)
+		add_tenant(s, s->user, strlen(s->user));
 	if (!err && s->user)
 		err = add_password(s, s->user, s->password);
-	s->tenant = tenant ?: "";
-	if (!err && tenant && add_header(s, "X-Scope-OrgID", strlen("X-Scope-OrgID"), tenant, strlen(tenant)))
+	if (!err && tenant && add_header(s, TENANT_HEADER, strlen(TENANT_HEADER), tenant, strlen(tenant)))
 		err = csink_why(-EINVAL, why, why_bytes, "PYROSCOPE_TENANT_ID: it cannot be a header's value");
 	if (!err && headers)
 		err = add_json(s, "PYROSCOPE_HTTP_HEADERS", headers, why, why_bytes);
@@ -375,7 +400,7 @@ const char *csink_send_server(const struct csink_options *o)
 	return *given ? given : variable ? variable : "";
 }
 
-/* Of a query, which may be a signature, there is a hash (64-bit FNV-1a). */
+/* Of a query, which may be a signature, there is a hash. */
 static char *identity_of(const struct csink_send_settings *s)
 {
 	static const char *const kinds[] = {
@@ -384,13 +409,10 @@ static char *identity_of(const struct csink_send_settings *s)
 #undef X
 	};
 	size_t len = strcspn(s->url, "?");
-	uint64_t hash = 0xcbf29ce484222325;
 	char query[24] = "", *out = NULL;
 
-	for (const char *c = s->url + len; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
 	if (s->url[len])
-		snprintf(query, sizeof(query), "?%016" PRIx64, hash);
+		snprintf(query, sizeof(query), "?%016" PRIx64, fnv(FNV_BEGIN, s->url + len, strlen(s->url + len)));
 	return asprintf(&out, "%s+%.*s%s", kinds[s->to.kind], (int)len, s->url, query) < 0 ? NULL : out;
 }
 
@@ -403,7 +425,7 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 
 	s->timeout_ns = csink_options_seconds(o, CSINK_SEND_OPT_SEND_TIMEOUT);
 	s->ca = *ca ? ca : NULL;
-	s->labels = s->tenant = "";
+	s->labels = "";
 	s->wire.labels = csink_options_text(o, CSINK_SEND_OPT_LABELS);
 	s->wire.service = service;
 	if (!strcmp(csink_options_text(o, CSINK_SEND_OPT_OTLP), "1.9"))

@@ -17,10 +17,10 @@ struct csink_send_settings {
 	struct csink_send_url to;
 	char *url;      /* malloc'ed: the address with its path, and its query where it has one */
 	char *identity; /* malloc'ed: what distinguishes the server from others, without a query, which may be secret */
-	const char *tenant; /* of Pyroscope's; or "" */
-	const char *name;   /* the file's, for addresses; NULL: as it is */
-	const char *host;   /* the machine's, likewise; NULL: this one */
-	char **headers;     /* "Name: value", malloc'ed */
+	char tenant[17];  /* a hash of X-Scope-OrgID and of Pyroscope's user; "": there is neither */
+	const char *name; /* the file's, for addresses; NULL: as it is */
+	const char *host; /* the machine's, likewise; NULL: this one */
+	char **headers;   /* "Name: value", malloc'ed */
 	uint32_t nr_headers, cap_headers;
 	char **secrets; /* values that no message may have, malloc'ed */
 	uint32_t nr_secrets, cap_secrets;

@@ -15,7 +15,7 @@
 /* The texts, in their order: the field's name. */
 #define CSINK_SEND_TODO_TEXTS(X)                                                                                       \
 	X(SERVER, "server")     /* csink_send_identity(): without a secret */                                          \
-	X(TENANT, "tenant")     /* of Pyroscope's */                                                                   \
+	X(TENANT, "tenant")     /* a hash of it */                                                                     \
 	X(NAME, "name")         /* the file's, as it was */                                                            \
 	X(HOST, "host")         /* the machine's */                                                                    \
 	X(SERVICE, "service")   /* the application's name, as far as it was given */                                   \

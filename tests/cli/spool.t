@@ -106,6 +106,12 @@ fresh
 PYROSCOPE_TENANT_ID=one serve '503:retry=60 200:all' './later 0 --to=pyroscope+http://@ADDRESS@ a.pb.gz
 	PYROSCOPE_TENANT_ID=two ./later 120 --to=pyroscope+http://@ADDRESS@; ls got/*.line | wc -l; ./later 120 --to=pyroscope+http://@ADDRESS@'
 is "$status $(xargs <stdout) $(requests)" '0 1 2' 'no tenant gets the profile of another'
+for variable in PYROSCOPE_HTTP_HEADERS=x-scope-orgid= PYROSCOPE_BASIC_AUTH_USER=; do
+	fresh
+	serve '503:retry=60 200:all' "env ${variable}one ./later 0 --to=pyroscope+http://@ADDRESS@ a.pb.gz
+		env ${variable}two ./later 120 --to=pyroscope+http://@ADDRESS@; ls got/*.line | wc -l; env ${variable}one ./later 120 --to=pyroscope+http://@ADDRESS@"
+	is "$status $(xargs <stdout) $(requests)" '0 1 2' "nor another one by $variable"
+done
 fresh
 echo 'Authorization: Bearer hunter2' >headers
 serve '503:retry=60:echo' './later 0 --to="put+http://@ADDRESS@/?sig=hunter2" --send-headers=headers a.pb.gz'
@@ -118,6 +124,17 @@ like "$(head -n 1 stdout) $(sed -n 1p err)" "^3 .*: 401 Unauthorized: who; it is
 is "$status $(paths) $(kept)" '0 /a.pb.gz /a.pb.gz /b.pb.gz 0' '401: the next try is that of the next run'
 serve '403 200' './later 0 --to=put+http://@ADDRESS@/%n a.pb.gz b.pb.gz'
 is "$status $(requests) $(kept)" '3 1 2' '403: those behind it wait, too'
+fresh
+serve '302 200:all' './later 0 --to=put+http://@ADDRESS@/%n a.pb.gz; echo $?; ./later 0 --to=put+http://@ADDRESS@/%n'
+is "$(cat stdout) $status $(requests) $(kept)" '3 0 2 0' 'a redirection: it is kept'
+export https_proxy=http://@ADDRESS@
+serve '403 407' './later 0 --to=put+https://server.invalid/ a.pb.gz; echo $?; ./later 0 --to=put+https://server.invalid/'
+unset https_proxy
+is "$(cat stdout) $status $(requests) $(kept)" '3 3 2 1' 'a proxy that refuses: it is kept'
+fresh
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=own-ca -addext subjectAltName=IP:127.0.0.1 -keyout server.key -out server.pem 2>/dev/null
+serve '--tls server.pem server.key 200' '"$SEND" --to=put+https://@ADDRESS@/ a.pb.gz; echo $?; "$SEND" --send-ca=server.pem --to=put+https://@ADDRESS@/'
+like "$(cat stdout) $status $(requests) $(kept) $(head -n 1 err)" '^3 0 1 0 .*certificate.*; it is kept in' 'a certificate that is not trusted: it is kept'
 fresh
 serve '503:retry=60 422:say=malformed 200:all' './later 0 --to=put+http://@ADDRESS@/%n a.pb.gz; ./later 90 --to=put+http://@ADDRESS@/%n b.pb.gz; echo again >&2
 	./later 90 --to=put+http://@ADDRESS@/%n c.pb.gz'
