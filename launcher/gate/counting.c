@@ -132,6 +132,11 @@ const char *csink_gate_counting_mode(const struct csink_gate_counting *counting)
 	return tools[counting->tool].mode;
 }
 
+const char *csink_gate_counting_word(const struct csink_gate_counting *counting)
+{
+	return tools[counting->tool].word;
+}
+
 void csink_gate_counting_describe(const struct csink_gate_counting *counting, char *out, size_t size)
 {
 	const char *version = counting->version[counting->tool];
@@ -152,11 +157,22 @@ static int set_count(struct csink_gate_series *series, struct csink_gate_run *ru
 	return index < 0 ? index : 0;
 }
 
+/* Without the library, and with its output where the runner keeps it. */
+static int run_counted_command(struct csink_gate_runner *runner, char **argv, struct csink_gate_outcome *outcome)
+{
+	int err;
+
+	runner->is_counted = true;
+	err = csink_gate_run(runner, argv, 0, false, outcome);
+	runner->is_counted = false;
+	return err;
+}
+
 int csink_gate_run_under(struct csink_gate_series *series, char **argv, const char *tool)
 {
 	static struct csink_gate_outcome outcome;
 	char who[64];
-	int err = csink_gate_run(series->runner, argv, 0, false, &outcome);
+	int err = run_counted_command(series->runner, argv, &outcome);
 
 	snprintf(who, sizeof(who), "a run under %s", tool);
 	if (err)
@@ -172,7 +188,7 @@ static int run_counted(struct csink_gate_series *series, struct csink_gate_run *
 {
 	static struct csink_gate_outcome outcome;
 	const struct csink_outside *outside = &outcome.outside;
-	int err = csink_gate_run(series->runner, series->plan->argv[run->side], 0, false, &outcome);
+	int err = run_counted_command(series->runner, series->plan->argv[run->side], &outcome);
 
 	if (err)
 		snprintf(series->error, sizeof(series->error), "a counted run: %s", outcome.why);
@@ -211,25 +227,44 @@ static void note_uncounted(struct csink_gate_series *series, const struct csink_
 					"atomic additions: some are lost where two threads run the same code");
 }
 
-/* With --deterministic=auto, callgrind counts what qemu-user cannot. That is decided before the first counted run. */
+bool csink_gate_counting_give_way(struct csink_gate_counting *counting, const char *why)
+{
+	char none[CSINK_WHY_BYTES];
+
+	if (!counting->is_auto || counting->tool != CSINK_GATE_QEMU ||
+	    find_callgrind(counting, NULL, none, sizeof(none)))
+		return false;
+	csink_append(counting->why, sizeof(counting->why), "%s%s", *counting->why ? "; " : "", why);
+	counting->tool = CSINK_GATE_CALLGRIND;
+	return true;
+}
+
+/* That is decided before the first counted run. */
 static bool give_way(struct csink_gate_series *series, int err, const struct csink_gate_uncounted *uncounted)
 {
-	struct csink_gate_counting *counting = series->plan->counting;
-	char why[CSINK_WHY_BYTES], none[CSINK_WHY_BYTES];
+	char why[CSINK_WHY_BYTES];
 
-	if (!counting->is_auto || series->data->nr_runs || (!err && !uncounted->nr_programs) || err == -EINTR)
-		return false;
-	if (find_callgrind(counting, NULL, none, sizeof(none)))
+	if (series->data->nr_runs || (!err && !uncounted->nr_programs) || err == -EINTR)
 		return false;
 	if (err)
 		snprintf(why, sizeof(why), "under qemu-user it fails (%.300s)", series->error);
 	else
 		snprintf(why, sizeof(why), "it executes other programs (%.300s), which qemu-user does not count",
 			 uncounted->programs);
-	csink_append(counting->why, sizeof(counting->why), "%s%s", *counting->why ? "; " : "", why);
-	counting->tool = CSINK_GATE_CALLGRIND;
+	if (!csink_gate_counting_give_way(series->plan->counting, why))
+		return false;
 	*series->error = '\0';
 	return true;
+}
+
+/* Programs that are executed outside a case's iterations are no part of what is judged. */
+static void leave_programs(struct csink_gate_counting *counting, struct csink_gate_uncounted *uncounted)
+{
+	if (!counting->has_suite)
+		return;
+	counting->nr_programs = uncounted->nr_programs;
+	snprintf(counting->programs, sizeof(counting->programs), "%s", uncounted->programs);
+	uncounted->nr_programs = 0;
 }
 
 static int simulate(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup, const char *directory)
@@ -245,6 +280,7 @@ static int simulate(struct csink_gate_series *series, struct csink_gate_run *run
 		return 0;
 	if (err)
 		return err;
+	leave_programs(series->plan->counting, &uncounted);
 	note_uncounted(series, &uncounted);
 	err = csink_gate_merge_places(series->data);
 	if (err)

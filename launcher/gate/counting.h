@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "launcher/base/message.h"
 
@@ -29,6 +30,9 @@ struct csink_gate_counting {
 	char version[CSINK_GATE_NR_TOOLS][96]; /* as the tool prints it; "" unknown */
 	char plugin[PATH_MAX];                 /* of qemu */
 	char why[CSINK_WHY_BYTES];             /* why no earlier one of the list was chosen; "": it was the first */
+	bool has_suite;                        /* launcher/gate/suite/ judges what the latest run executed besides */
+	uint32_t nr_programs;                  /* of that: as of struct csink_gate_uncounted */
+	char programs[512];
 };
 
 /** The tool of a word, "auto", "pmu", "qemu", "callgrind" or "no", for two commands (NULL: none). Returns 0, or -ENOENT
@@ -42,6 +46,9 @@ void csink_gate_counting_follow(struct csink_gate_counting *counting, const char
 /** What a baseline is compared by: "measured", "simulated" (by callgrind), "simulated by qemu-user", "counted". */
 const char *csink_gate_counting_mode(const struct csink_gate_counting *counting);
 
+/** The tool as --deterministic has it: "qemu". */
+const char *csink_gate_counting_word(const struct csink_gate_counting *counting);
+
 /** "instructions, counted by ..." */
 void csink_gate_counting_describe(const struct csink_gate_counting *counting, char *out, size_t size);
 
@@ -52,6 +59,10 @@ void csink_gate_counting_describe(const struct csink_gate_counting *counting, ch
  * Returns 0, -EINTR, -ECHILD or -errno, with series->error.
  */
 int csink_gate_counting_run(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup);
+
+/** With --deterministic=auto, have callgrind count from now on what qemu-user does not. @why  a phrase, behind "since".
+ * Returns whether it can. */
+bool csink_gate_counting_give_way(struct csink_gate_counting *counting, const char *why);
 
 /** Note what the tool does not see, and by how much equal runs differ. After the last run. */
 void csink_gate_counting_note(struct csink_gate_series *series);

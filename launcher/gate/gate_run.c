@@ -107,7 +107,8 @@ static bool is_pipe(const char *path)
 
 static int open_streams(struct making *making, bool profile)
 {
-	const char *input = making->runner->input, *output = profile ? making->runner->output : NULL;
+	const struct csink_gate_runner *runner = making->runner;
+	const char *input = runner->input, *output = profile || runner->is_counted ? runner->output : NULL;
 
 	if (input && is_pipe(input)) {
 		snprintf(making->outcome->why, sizeof(making->outcome->why),

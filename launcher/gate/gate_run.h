@@ -24,7 +24,8 @@ struct csink_profile;
 struct csink_gate_runner {
 	const char *texts[CSINK_NR_RUN_OPTS]; /* the values for the library: as csink_env_build takes them */
 	const char *input;                    /* a file that every run gets as its stdin; NULL: /dev/null */
-	const char *output;                   /* a file that has the stdout of the latest profiled run; likewise */
+	const char *output; /* a file that has the stdout of the latest run that is judged; likewise */
+	bool is_counted;    /* a run without a profile is judged, too */
 	struct csink_chosen_events events;
 	char frequency_text[24];
 	char event_reason[160];

@@ -1,6 +1,6 @@
 /*
  * `countersink gate --suite`: all cases of a benchmark harness, at one rate of false positives. Settings and outputs
- * are here; launcher/gate/suite/ lists the cases, makes the runs and judges them.
+ * are here; launcher/gate/suite/ lists the cases, makes the runs and judges them, or counts their instructions.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,6 +23,7 @@
 #include "launcher/session/open_profile.h"
 
 #define MAX_PAIRS 1000
+#define COUNTED_SECONDS 0.01 /* that a run of a case is to take, where instructions are counted */
 
 static const enum csink_gate_opt only_suites[] = {
 	CSINK_GATE_OPT_VS_DIR,     CSINK_GATE_OPT_LIST,    CSINK_GATE_OPT_CASES,
@@ -30,8 +31,13 @@ static const enum csink_gate_opt only_suites[] = {
 	CSINK_GATE_OPT_RUN_TIME,   CSINK_GATE_OPT_PROCESS, CSINK_GATE_OPT_PRINTED,
 };
 static const enum csink_gate_opt never_suites[] = {
-	CSINK_GATE_OPT_BASELINE, CSINK_GATE_OPT_UPDATE_BASELINE, CSINK_GATE_OPT_DETERMINISTIC,
-	CSINK_GATE_OPT_RUNS,     CSINK_GATE_OPT_WARMUP,
+	CSINK_GATE_OPT_BASELINE,
+	CSINK_GATE_OPT_UPDATE_BASELINE,
+	CSINK_GATE_OPT_WARMUP,
+};
+static const enum csink_gate_opt only_measured[] = {
+	CSINK_GATE_OPT_SCREEN,  CSINK_GATE_OPT_CONFIRM, CSINK_GATE_OPT_PROCESS,
+	CSINK_GATE_OPT_PRINTED, CSINK_GATE_OPT_HISTORY, CSINK_GATE_OPT_HTML,
 };
 
 bool csink_gate_is_suite(const struct csink_gate_settings *set)
@@ -42,6 +48,24 @@ bool csink_gate_is_suite(const struct csink_gate_settings *set)
 static bool is_given(const struct csink_gate_settings *set, enum csink_gate_opt option)
 {
 	return set->options->values[option].source == CSINK_FROM_OPTION;
+}
+
+/* Options that are for measured suites alone, and those that are for counted ones alone. */
+static int check_counted(const struct csink_gate_settings *set)
+{
+	bool is_counted = strcmp(csink_gate_option_text(set, CSINK_GATE_OPT_DETERMINISTIC), "no") != 0;
+	char name[CSINK_OPTION_NAME];
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(only_measured) && is_counted; i++) {
+		csink_option_name(&set->options->table[only_measured[i]], name);
+		if (is_given(set, only_measured[i]))
+			return csink_fail(-EINVAL,
+					  "option --%s: not with --suite --deterministic (see countersink help gate)",
+					  name);
+	}
+	if (!is_counted && is_given(set, CSINK_GATE_OPT_RUNS))
+		return csink_fail(-EINVAL, "option --runs: with --suite, only of counted cases (--deterministic)");
+	return 0;
 }
 
 int csink_gate_suite_check(const struct csink_gate_settings *set)
@@ -64,7 +88,7 @@ int csink_gate_suite_check(const struct csink_gate_settings *set)
 		if (is_given(set, never_suites[i]))
 			return csink_fail(-EINVAL, "option --%s: not with --suite (see countersink help gate)", name);
 	}
-	return 0;
+	return is_suite ? check_counted(set) : 0;
 }
 
 /* ---- settings ---- */
@@ -107,6 +131,13 @@ static enum csink_suite_process process_of(const char *word)
 					: CSINK_SUITE_PROCESS_AUTO;
 }
 
+/* Counts do not get better by long runs, as times do. */
+static void shorten(const struct csink_gate_settings *set, struct csink_suite *suite)
+{
+	if (set->plan.counting && set->options->values[CSINK_GATE_OPT_RUN_TIME].source == CSINK_FROM_DEFAULT)
+		suite->run_seconds = COUNTED_SECONDS;
+}
+
 static int resolve(const struct csink_gate_settings *set, struct csink_suite *suite)
 {
 	suite->printed = csink_gate_option_flag(set, CSINK_GATE_OPT_PRINTED);
@@ -115,6 +146,8 @@ static int resolve(const struct csink_gate_settings *set, struct csink_suite *su
 		return -EINVAL;
 	if (*csink_gate_option_text(set, CSINK_GATE_OPT_HISTORY))
 		suite->screen = 0;
+	suite->is_counted = set->plan.counting;
+	shorten(set, suite);
 	suite->process = process_of(csink_gate_option_text(set, CSINK_GATE_OPT_PROCESS));
 	suite->list = csink_gate_option_given(set, CSINK_GATE_OPT_LIST);
 	suite->chosen = csink_gate_option_given(set, CSINK_GATE_OPT_CASES);
@@ -336,6 +369,7 @@ static int run(struct csink_gate_settings *set, struct csink_suite *suite, const
 	int status, err = csink_suite_find_kind(suite, csink_gate_option_text(set, CSINK_GATE_OPT_SUITE));
 
 	r->kind = suite->harness ? suite->harness->name : "";
+	err = err ? err : csink_suite_check_counted(suite);
 	err = err ? err : csink_suite_list(suite);
 	if (!err && csink_gate_option_flag(set, CSINK_GATE_OPT_LIST_CASES)) {
 		err = list_cases(suite);

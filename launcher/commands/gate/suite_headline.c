@@ -80,7 +80,7 @@ const char *csink_suite_word(const struct csink_suite_result *r, const struct cs
 const struct csink_gate_row *csink_suite_cpu_row(const struct csink_suite_case *c)
 {
 	for (uint32_t i = 0; i < c->verdicts.nr_metric_rows; i++) {
-		if (!strcmp(c->data.metrics[c->verdicts.rows[i].metric].name, "cpu"))
+		if (!strcmp(c->data.metrics[c->verdicts.rows[i].metric].name, c->counting ? "instructions" : "cpu"))
 			return &c->verdicts.rows[i];
 	}
 	return NULL;
@@ -90,8 +90,10 @@ int csink_suite_case_line(const struct csink_suite_result *r, const struct csink
 {
 	struct csink_gate_result one = csink_suite_case_result(r, c);
 	const struct csink_gate_row *row = csink_suite_main_row(r, c);
-	char name[512], line[1024];
+	char name[512], line[1024], uneven[80] = "";
 
+	if (c->wavers)
+		snprintf(uneven, sizeof(uneven), "; equal runs differ by up to %.2g %%", 100 * c->spread);
 	if (c->state == CSINK_SUITE_FAILED)
 		return snprintf(out, size, "error: %s", c->error ? c->error : "not enough memory");
 	if (c->state == CSINK_SUITE_QUIET)
@@ -104,13 +106,14 @@ int csink_suite_case_line(const struct csink_suite_result *r, const struct csink
 	if (row) {
 		csink_gate_row_name(&one, row, name, sizeof(name));
 		csink_gate_row_line(&one, row, line, sizeof(line));
-		return snprintf(out, size, "%s %s", name, line);
+		return snprintf(out, size, "%s %s%s", name, line, uneven);
 	}
 	row = csink_suite_cpu_row(c);
 	if (!row)
 		return snprintf(out, size, "%s", csink_suite_word(r, c));
 	csink_gate_row_line(&one, row, line, sizeof(line));
-	return snprintf(out, size, "%s; CPU time %s", csink_suite_word(r, c), line);
+	return snprintf(out, size, "%s; %s %s%s", csink_suite_word(r, c), c->data.metrics[row->metric].title, line,
+			uneven);
 }
 
 /* ---- the headline ---- */
@@ -174,6 +177,7 @@ static struct group gather(const struct csink_suite_result *r, uint32_t at)
 static void append_group(const struct csink_suite_result *r, const struct group *group, char *out, size_t size)
 {
 	char function[256], name[4 * MAX_CASE + 4], low[32], high[32];
+	const char *of = group->first->counting && group->row->function >= 0 ? " instructions" : "";
 	uint32_t nr = 0;
 
 	name_row(group->first, group->row, function, sizeof(function));
@@ -181,10 +185,13 @@ static void append_group(const struct csink_suite_result *r, const struct group 
 	csink_gate_change(group->high, high, sizeof(high));
 	if (group->nr == 1) {
 		csink_format_text(name, sizeof(name), group->first->name, MAX_CASE);
-		csink_append(out, size, "%s (%s %s)", name, function, low);
+		csink_append(out, size, "%s (%s %s%s)", name, function, low, of);
 		return;
 	}
-	csink_append(out, size, "%s %s to %s in %u cases: ", function, low, high, group->nr);
+	csink_append(out, size, "%s %s", function, low);
+	if (strcmp(low, high) != 0)
+		csink_append(out, size, " to %s", high);
+	csink_append(out, size, "%s in %u cases: ", of, group->nr);
 	for (uint32_t i = 0; i < r->suite->nr; i++) {
 		const struct csink_suite_case *c = &r->suite->cases[i];
 
@@ -268,6 +275,9 @@ static int runs_fact(const struct csink_suite_result *r, char *out, size_t size)
 			cases[stage] += r->suite->cases[i].pairs[stage] > 0;
 		}
 	}
+	if (r->suite->is_counted)
+		return snprintf(out, size, "runs: %u cases counted, at least %u times on each side, in %.1f s",
+				cases[1], r->suite->series->plan->runs, r->seconds);
 	return snprintf(out, size,
 			"runs: %u pairs of each of %u cases to screen, %u fresh ones of %u to confirm, in %.1f s; seed "
 			"%" PRIu64,
@@ -296,6 +306,11 @@ int csink_suite_fact(const struct csink_suite_result *r, uint32_t nr, char *out,
 		return snprintf(out, size, "event: %s%s%s", r->gate->event, *r->gate->engine ? ", engine " : "",
 				r->gate->engine);
 	case 5:
+		if (r->suite->is_counted)
+			return snprintf(out, size,
+					"rules: threshold %.3g %%, functions from %.3g %% of a case's instructions%s",
+					rules->threshold * 100, rules->min_share * 100,
+					rules->strict ? ", strict" : "");
 		return snprintf(out, size,
 				"rules: threshold %.3g %%, functions from %.3g %% of a case's time, false positives at "
 				"most %.3g %% over all cases together%s",

@@ -1,6 +1,9 @@
 /* The result of a suite as one JSON object: what a gate of one command writes, for each case. */
+#include <math.h>
+
 #include "launcher/base/json.h"
 #include "launcher/commands/gate/suite_result.h"
+#include "launcher/gate/counting.h"
 
 static void print_screening(struct csink_json *json, const struct csink_gate_result *gate,
 			    const struct csink_suite_screening *screening)
@@ -34,6 +37,11 @@ static void print_case(struct csink_json *json, const struct csink_suite_result 
 	csink_json_number(json, "confirmed_pairs", c->pairs[1]);
 	csink_json_real(json, "screen_p", c->screen_p);
 	csink_json_real(json, "p", c->p);
+	if (r->suite->is_counted) {
+		csink_json_text(json, "counted_by", c->counting ? csink_gate_counting_word(c->counting) : NULL);
+		csink_json_text(json, "counted", c->is_whole ? "process" : "iterations");
+		csink_json_real(json, "spread", is_judged ? c->spread : NAN);
+	}
 	if (is_judged) {
 		csink_gate_json_verdicts(json, &one);
 	} else {

@@ -48,10 +48,13 @@ static void print_point(FILE *out, const struct csink_suite_result *r, uint32_t 
 	fputs("  ---\n", out);
 	csink_gate_put_yaml(out, "verdict", csink_suite_word(r, c));
 	csink_gate_put_yaml(out, "process", c->is_shared ? "suite" : "case");
-	fprintf(out, "  pairs: %u\n", c->pairs[1]);
+	fprintf(out, "  %s: %u\n", c->counting ? "counts" : "pairs", c->pairs[1]);
 	if (!c->is_by_time)
 		fprintf(out, "  iterations: %llu\n", (unsigned long long)c->n);
-	fprintf(out, "  p: %.3g\n", c->p);
+	if (c->counting)
+		fprintf(out, "  spread: %.3g\n", c->spread);
+	else
+		fprintf(out, "  p: %.3g\n", c->p);
 	if (csink_gate_where(&one, NULL, where, sizeof(where)) >= 0)
 		csink_gate_put_yaml(out, "where", where);
 	fputs("  rows:\n", out);
@@ -148,10 +151,12 @@ static void markdown_cases(FILE *out, const struct csink_suite_result *r, uint32
 {
 	uint32_t nr = 0;
 
+	bool is_counted = r->suite->is_counted;
+
 	if (from < r->suite->nr)
-		fputs("\n| verdict | case | CPU time | 95 % CI | what | change | 95 % CI |\n"
-		      "|---|---|--:|--:|---|--:|--:|\n",
-		      out);
+		fprintf(out, "\n| verdict | case | %s | %s | what | change | %s |\n|---|---|--:|--:|---|--:|--:|\n",
+			is_counted ? "instructions" : "CPU time", is_counted ? "in all runs" : "95 % CI",
+			is_counted ? "in all runs" : "95 % CI");
 	for (int rank = 0; rank <= 4; rank++) {
 		for (uint32_t i = 0; i < r->suite->nr; i++) {
 			if (rank_of(r, &r->suite->cases[i]) != rank)

@@ -80,8 +80,14 @@ static void choose_gbench(struct csink_suite *suite, const struct csink_suite_ca
 	} else if (c->is_by_time) {
 		csink_suite_put(argv, "--benchmark_min_time=%.6f", (double)n / 1e9);
 	} else {
+		bool is_counted = suite->is_counted;
+
 		csink_suite_put(argv, "--benchmark_min_time=0");
-		csink_suite_put(argv, "--benchmark_repetitions=%" PRIu64, n);
+		csink_suite_put(argv, "--benchmark_repetitions=%" PRIu64, n + is_counted);
+		/* To print each one takes as many instructions as its time has digits. Of a single one, there is
+		 * nothing to aggregate: one more is made. */
+		if (is_counted)
+			csink_suite_put(argv, "--benchmark_report_aggregates_only=true");
 	}
 	if (!*suite->report)
 		return;
@@ -89,12 +95,32 @@ static void choose_gbench(struct csink_suite *suite, const struct csink_suite_ca
 	csink_suite_put(argv, "--benchmark_out_format=json");
 }
 
-static bool is_of(const struct csink_json_value *row, const struct csink_suite_case *c)
+static bool has_name(const struct csink_json_value *row, const struct csink_suite_case *c)
 {
-	const char *name = csink_json_get_text(row, "run_name"), *type = csink_json_get_text(row, "run_type");
+	const char *name = csink_json_get_text(row, "run_name");
 
 	name = name ? name : csink_json_get_text(row, "name");
-	return name && !strcmp(name, c->name) && !(type && !strcmp(type, "aggregate"));
+	return name && !strcmp(name, c->name);
+}
+
+static bool is_of(const struct csink_json_value *row, const struct csink_suite_case *c)
+{
+	const char *type = csink_json_get_text(row, "run_type");
+
+	return has_name(row, c) && !(type && !strcmp(type, "aggregate"));
+}
+
+/* Of repetitions that are reported together alone, as choose_gbench asks for: how many there were, without the first.
+ * Each of them may have a number of iterations of its own. */
+static double count_together(const struct csink_json_value *row, const struct csink_suite_case *c)
+{
+	for (; row; row = row->next) {
+		const char *name = csink_json_get_text(row, "aggregate_name");
+
+		if (has_name(row, c) && name && !strcmp(name, "mean"))
+			return fmax(0, csink_json_get_number(row, "iterations") - 1);
+	}
+	return 0;
 }
 
 /* ---- the figures that it reports ---- */
@@ -202,6 +228,8 @@ static double count_gbench(struct csink_suite_case *c, const char *out, const ch
 		}
 		iterations += fmax(0, csink_json_get_number(row, "iterations"));
 	}
+	if (!iterations)
+		iterations = count_together(csink_json_first(csink_json_get(json, "benchmarks")), c);
 	csink_json_free(json);
 	return iterations;
 }

@@ -79,8 +79,10 @@ static void choose_gotest(struct csink_suite *suite, const struct csink_suite_ca
 {
 	char *name = csink_suite_escape(c->name, SPECIAL), *pattern = calloc(3, strlen(c->name) + 4), *out = pattern;
 
-	(void)suite;
 	(void)side;
+	/* Several threads do not execute the same instructions twice. */
+	if (suite->is_counted && !getenv("GOMAXPROCS"))
+		csink_suite_put(&job->env, "GOMAXPROCS=1");
 	if (name && pattern) {
 		out = stpcpy(out, "^");
 		for (const char *at = name; *at; at++) {

@@ -109,6 +109,9 @@ static int put_options(struct csink_suite *suite, struct csink_suite_job *job)
 	/* Else it makes a directory where it runs. */
 	csink_suite_put(argv, "--benchmark-storage=%s", directory);
 	csink_suite_put(argv, "-p" MODULE);
+	/* Else the order of sets differs from run to run, and with it what is executed. */
+	if (suite->is_counted && !getenv("PYTHONHASHSEED"))
+		csink_suite_put(&job->env, "PYTHONHASHSEED=0");
 	csink_suite_put(&job->env, "PYTHONPATH=%s%s%s", directory, has ? ":" : "", has ? path : "");
 	return 0;
 }

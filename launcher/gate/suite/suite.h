@@ -4,7 +4,8 @@
  * chooses its cases; suite_cases.c finds the kind and the cases of both sides; suite_work.c finds how much work a run
  * of each does; suite_module.c is for harnesses that load a module of the gate; suite_rounds.c makes the runs in random
  * order; suite_shared.c, where one process runs all cases, since starting it costs more than they do; suite_judge.c
- * comes to verdicts at one error rate over all cases; suite_figures.c takes what a harness itself reports;
+ * comes to verdicts at one error rate over all cases; suite_count.c counts instructions instead of measuring;
+ * suite_figures.c takes what a harness itself reports;
  * suite_watchdog.c ends runs that do not end.
  *
  * No command goes through a shell, but where the harness itself has one. Context of everything here: the launcher's one
@@ -19,6 +20,7 @@
 #include "launcher/gate/series.h"
 #include "launcher/gate/suite/suite_words.h"
 
+struct csink_gate_counting;
 struct csink_suite_harness;
 
 /* By enum csink_gate_side: "the old side", "the new side"; for messages. suite_cases.c */
@@ -77,8 +79,13 @@ struct csink_suite_case {
 	double screen_p;                     /* NAN: not screened */
 	double p;      /* of the confirmation, over all that was asked of the case, at the latest look */
 	bool is_asked; /* it was to be confirmed, and takes part in the division of alpha */
-	enum csink_gate_decision decision; /* of the latest look */
-	bool new_first;                    /* in the latest pair */
+	enum csink_gate_decision decision;    /* of the latest look */
+	bool new_first;                       /* in the latest pair */
+	struct csink_gate_counting *counting; /* what counts its instructions; NULL: it is measured */
+	bool is_whole;                        /* of those, the whole process is judged: its iterations cannot be set */
+	bool executes;                        /* its work executes programs that are not counted */
+	bool wavers;   /* counts of equal runs differ by more than a small part of the threshold */
+	double spread; /* by how much its instructions do: a part of 1 */
 };
 
 /* --process: what a process runs. */
@@ -112,6 +119,7 @@ struct csink_suite {
 	double run_seconds;                    /* that a run is to take, beside what a process costs to start */
 	enum csink_suite_process process;
 	struct csink_suite_shared shared;
+	bool is_counted;          /* --deterministic: suite_count.c judges the cases */
 	uint32_t screen, confirm; /* pairs; screen 0: all are confirmed. confirm: before the first look */
 	uint64_t max_time_ns;     /* from start_ns on, the lists of cases included; 0: no limit */
 	uint64_t start_ns;
@@ -276,8 +284,19 @@ int csink_suite_run(struct csink_suite *suite);
 /** The seconds that are left of --max-time, below 0 behind its end; INFINITY: there is no limit. */
 double csink_suite_left(const struct csink_suite *suite);
 
+/** Show progress on a terminal. */
+void csink_suite_show(const struct csink_suite *suite, const char *what, uint32_t done, uint32_t of);
+
 /* The error of a case that was not tried. */
 #define CSINK_SUITE_NO_TIME_TO_TRY "not run: no time was left to try it (--max-time)"
+
+/* ---- suite_count.c ---- */
+
+/** Where instructions are counted: can those of this harness's cases be? Returns 0, or -EINVAL (error). */
+int csink_suite_check_counted(struct csink_suite *suite);
+
+/** Count the instructions of the pending cases, and judge them: each has a state then. Returns 0, -EINTR or -ENOMEM. */
+int csink_suite_count(struct csink_suite *suite);
 
 /* ---- suite_judge.c ---- */
 

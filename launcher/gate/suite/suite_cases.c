@@ -160,6 +160,7 @@ static void free_case(struct csink_suite_case *c)
 	free(c->error);
 	free(c->name);
 	free(c->own);
+	free(c->counting);
 }
 
 /* Remove the cases for which is_out() is true; the others keep their order. */

@@ -39,7 +39,7 @@ double csink_suite_left(const struct csink_suite *suite)
 	return suite->max_time_ns ? (double)suite->max_time_ns / 1e9 - elapsed(suite) : INFINITY;
 }
 
-static void show(const struct csink_suite *suite, const char *what, uint32_t done, uint32_t of)
+void csink_suite_show(const struct csink_suite *suite, const char *what, uint32_t done, uint32_t of)
 {
 	if (!suite->series->plan->progress)
 		return;
@@ -83,7 +83,7 @@ int csink_suite_begin_jobs(struct csink_suite *suite, const struct csink_suite_j
 	*plan = *series->plan;
 	plan->keep = false;
 	*pin = (struct csink_gate_pin){.how = plan->pin, .cpu = plan->cpu};
-	err = csink_gate_pin_init(pin, true, suite->error, sizeof(suite->error));
+	err = csink_gate_pin_init(pin, !plan->counting, suite->error, sizeof(suite->error));
 	for (int side = 0; side < CSINK_GATE_NR_SIDES && !err; side++) {
 		CSINK_AUTO_FREE char *path = find_program(&jobs[side]);
 
@@ -98,7 +98,7 @@ static int begin_case(struct csink_suite *suite, struct csink_suite_case *c)
 {
 	int err = csink_suite_begin_jobs(suite, c->jobs, &c->plan, &c->pin);
 
-	if (suite->harness->holds) {
+	if (suite->harness->holds && !c->plan.counting) {
 		c->scope = (struct csink_gate_scope){suite->harness->holds, c, &c->data};
 		c->plan.scopes = &c->scope;
 		c->plan.nr_scopes = 1;
@@ -259,7 +259,7 @@ static int make_rounds(struct csink_suite *suite, uint32_t *made, uint32_t nr_ro
 	while (!err && *made < nr_rounds && count_pending(suite)) {
 		if (*made && elapsed(suite) + round_seconds(suite) > until)
 			break;
-		show(suite, words[stage], *made + 1, nr_rounds);
+		csink_suite_show(suite, words[stage], *made + 1, nr_rounds);
 		err = make_round(suite, order, *made, stage, &nr_late);
 		if (nr_late)
 			break;
@@ -327,14 +327,14 @@ static int confirm(struct csink_suite *suite)
 static int find_all_work(struct csink_suite *suite)
 {
 	double most = elapsed(suite) + TRY_PART * csink_suite_left(suite);
-	int err = csink_suite_share(suite);
+	int err = suite->is_counted ? 0 : csink_suite_share(suite);
 
 	for (uint32_t i = 0; i < suite->nr && !err; i++) {
 		struct csink_suite_case *c = &suite->cases[i];
 
 		if (c->is_shared || c->state != CSINK_SUITE_PENDING)
 			continue;
-		show(suite, "trying case", i + 1, suite->nr);
+		csink_suite_show(suite, "trying case", i + 1, suite->nr);
 		if (i && elapsed(suite) > most)
 			csink_suite_case_fail(c, CSINK_SUITE_NO_TIME_TO_TRY);
 		else
@@ -402,10 +402,14 @@ static int run_all(struct csink_suite *suite)
 {
 	int err = find_all_work(suite);
 
-	if (!err && suite->screen)
-		err = screen(suite);
-	if (!err)
-		err = confirm(suite);
+	if (!err && suite->is_counted) {
+		err = csink_suite_count(suite);
+	} else {
+		if (!err && suite->screen)
+			err = screen(suite);
+		if (!err)
+			err = confirm(suite);
+	}
 	if (!err) {
 		note_failed_beside(suite);
 		csink_suite_note_figures(suite);

@@ -157,7 +157,7 @@ static int find_number(struct csink_suite *suite, struct csink_suite_case *c, st
 	double target = suite->run_seconds, n = 1, work = 0, first = trial.cpu, own = trial.made;
 	/* Of a process that takes long to start, the start differs by much. */
 	double enough = fmax(target / 3, first / 5),
-	       least = suite->harness->cheapest ? suite->harness->cheapest(suite) : 0;
+	       least = suite->harness->cheapest && !suite->is_counted ? suite->harness->cheapest(suite) : 0;
 	int err = 0;
 
 	for (int step = 0; step < MAX_STEPS && work < enough && n < CSINK_SUITE_MAX_N; step++) {
