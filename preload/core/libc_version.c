@@ -113,13 +113,13 @@ static bool read_object(struct object *object, int fd)
 /* "GLIBC_2.34" as 2 * 65536 + 34; 0: another name. */
 static uint32_t number_of(const char *name)
 {
-	unsigned long major;
+	unsigned long long major;
 	char *end;
 
 	if (strncmp(name, "GLIBC_", 6))
 		return 0;
-	major = strtoul(name + 6, &end, 10);
-	return (uint32_t)(major << 16 | (*end == '.' ? strtoul(end + 1, NULL, 10) & 0xffff : 0));
+	major = strtoull(name + 6, &end, 10);
+	return (uint32_t)(major << 16 | (*end == '.' ? strtoull(end + 1, NULL, 10) & 0xffff : 0));
 }
 
 /* The newest version that an object needs of one library. */

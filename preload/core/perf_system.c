@@ -22,14 +22,17 @@ enum { CAP_IPC_LOCK_BIT = 14, CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
 
 int csink_is_in_user_ns(void)
 {
-	unsigned long inside, outside, nr;
-	char map[128];
+	unsigned long long inside, outside, nr;
+	char map[128], *end;
 	int length = csink_sysfs_read(map, sizeof(map), "/proc/self/uid_map");
 
 	if (length < 0)
 		return length;
 	/* The initial one maps every ID to itself. */
-	return sscanf(map, "%lu %lu %lu", &inside, &outside, &nr) != 3 || inside || outside || nr != UINT32_MAX;
+	inside = strtoull(map, &end, 10);
+	outside = strtoull(end, &end, 10);
+	nr = strtoull(end, NULL, 10);
+	return inside || outside || nr != UINT32_MAX;
 }
 
 static int64_t read_sysctl(const char *name)
@@ -202,7 +205,7 @@ bool csink_explain_refusal(const struct csink_perf_call *call, const struct csin
 	}
 	got = csink_perf_open(&least, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (got >= 0) {
-		close(got);
+		csink_rawcall(SYS_close, got);
 		return false;
 	}
 	out->err = -got;

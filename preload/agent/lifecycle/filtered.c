@@ -29,12 +29,21 @@ static void publish(void)
 static bool read_known(int *nr, uint32_t *deadly)
 {
 	const char *value = getenv(CSINK_ENV_RUN_FILTERS), *run_dir = getenv(CSINK_ENV_RUN_DIR);
+	char *end;
 
 	*nr = 0;
 	*deadly = 0;
 	if (csink_own_run_is_due())
 		return false;
-	return (value && sscanf(value, CSINK_RUN_FILTERS_FORMAT, nr, deadly) == 2) || (run_dir && *run_dir);
+	/* As CSINK_RUN_FILTERS_FORMAT has it. */
+	if (value) {
+		*nr = (int)strtoull(value, &end, 10);
+		if (*end == ':') {
+			*deadly = (uint32_t)strtoull(end + 1, NULL, 16);
+			return true;
+		}
+	}
+	return run_dir && *run_dir;
 }
 
 /* Filters come by inheritance: where parent and child have as many, they have the same. */

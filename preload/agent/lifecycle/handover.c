@@ -41,8 +41,8 @@ static const char *own_name(void)
 
 static bool give(int dir_fd, const char *name, uid_t uid)
 {
-	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	bool given = fd >= 0 && !fchown(fd, uid, (gid_t)-1);
+	int fd = (int)csink_rawcall(SYS_openat, dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	bool given = fd >= 0 && !csink_rawcall(SYS_fchown, fd, uid, (gid_t)-1);
 
 	if (fd >= 0)
 		csink_rawcall(SYS_close, fd);
@@ -52,13 +52,14 @@ static bool give(int dir_fd, const char *name, uid_t uid)
 /* Returns how many entries stayed, or -errno. */
 static int move_recordings(int from_fd, int to_fd, uid_t uid)
 {
-	int fd = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), nr_left = 0;
+	int fd = (int)csink_rawcall(SYS_openat, from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), nr_left = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
+	if (fd < 0)
+		return fd;
 	if (!dir) {
-		if (fd >= 0)
-			csink_rawcall(SYS_close, fd);
+		csink_rawcall(SYS_close, fd);
 		return -errno;
 	}
 	while ((entry = readdir(dir))) {
@@ -69,7 +70,7 @@ static int move_recordings(int from_fd, int to_fd, uid_t uid)
 			continue;
 		moves = !strcmp(name, own_name()) ||
 			(csink_run_dir_is_recording(name) && csink_run_dir_is_written(from_fd, name) == 0);
-		if (!moves || renameat(from_fd, name, to_fd, name) || !give(to_fd, name, uid))
+		if (!moves || csink_rawcall(SYS_renameat, from_fd, name, to_fd, name) || !give(to_fd, name, uid))
 			nr_left++;
 	}
 	closedir(dir);
@@ -121,7 +122,7 @@ int csink_handover_begin(uid_t uid)
 		return to;
 	}
 	nr_left = move_recordings(from, to, uid);
-	if (nr_left >= 0 && !fchown(to, uid, (gid_t)-1)) {
+	if (nr_left >= 0 && !csink_rawcall(SYS_fchown, to, uid, (gid_t)-1)) {
 		if (nr_left || rmdir(csink_config.run_dir))
 			strcpy(left_dir, csink_config.run_dir);
 		use(dir);

@@ -50,7 +50,7 @@ static void take(struct found *found, const char *tid)
 	long n;
 	int fd;
 
-	if (tid[0] < '0' || tid[0] > '9' || is_known(atoi(tid)))
+	if (tid[0] < '0' || tid[0] > '9' || is_known((pid_t)strtoull(tid, NULL, 10)))
 		return;
 	found->nr++;
 	snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", tid);

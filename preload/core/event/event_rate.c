@@ -7,11 +7,10 @@
  * preload/agent/sampler/stuck.h. Any thread; not async-signal-safe.
  */
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
+#include "include/internal/rawcall.h"
 #include "preload/core/event/event_spec.h"
 
 /* Of instructions or cycles: at some GHz as many samples a second as of a clock. */
@@ -76,12 +75,12 @@ static uint64_t measure(const struct csink_event_spec *spec)
 	fd = spec->attr.exclude_user ? -1 : csink_event_open_count(&attr, -1);
 	if (fd < 0)
 		return 0;
-	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	csink_rawcall(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
 	spin();
-	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	if (read(fd, &count, sizeof(count)) != sizeof(count))
+	csink_rawcall(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
+	if (csink_rawcall(SYS_read, fd, &count, sizeof(count)) != sizeof(count))
 		count.running_ns = 0;
-	close(fd);
+	csink_rawcall(SYS_close, fd);
 	if (!count.running_ns)
 		return 0;
 	return (uint64_t)((double)count.value * CSINK_NS_PER_S / (double)count.running_ns);

@@ -6,10 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 
 #define NEVER_SAMPLE (1ULL << 62)
 
@@ -383,11 +382,11 @@ static bool does_count(int fd)
 	struct csink_event_count count = {0, 0, 0};
 	bool counts;
 
-	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	csink_rawcall(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
 	spend_cycles();
-	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	counts = read(fd, &count, sizeof(count)) == sizeof(count) && count.value && count.running_ns;
-	close(fd);
+	csink_rawcall(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
+	counts = csink_rawcall(SYS_read, fd, &count, sizeof(count)) == sizeof(count) && count.value && count.running_ns;
+	csink_rawcall(SYS_close, fd);
 	return counts;
 }
 

@@ -39,7 +39,7 @@ static bool suits(const char *place)
 {
 	struct stat st;
 
-	return geteuid() != 0 || !place || csink_raw_stat(place, &st) || st.st_mode & S_IXOTH;
+	return geteuid() != 0 || !place || csink_raw_stat(place, &st) < 0 || st.st_mode & S_IXOTH;
 }
 
 void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES])
@@ -85,19 +85,22 @@ bool csink_run_dir_is_recording(const char *name)
 
 int csink_run_dir_is_written(int dir_fd, const char *name)
 {
-	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), written = 0;
+	int fd = (int)csink_rawcall(SYS_openat, dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int written;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* A writer that opens the file while the lease is held makes the kernel send a signal: SIGIO would end the
 	 * process. */
-	if (fcntl(fd, F_SETSIG, SIGURG))
-		written = -errno;
-	else if (!fcntl(fd, F_SETLEASE, F_RDLCK))
-		fcntl(fd, F_SETLEASE, F_UNLCK);
-	else
-		written = errno == EAGAIN ? 1 : -errno;
-	close(fd);
+	written = (int)csink_rawcall(SYS_fcntl, fd, F_SETSIG, SIGURG);
+	if (!written) {
+		written = (int)csink_rawcall(SYS_fcntl, fd, F_SETLEASE, F_RDLCK);
+		if (!written)
+			csink_rawcall(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
+		else if (written == -EAGAIN)
+			written = 1;
+	}
+	csink_rawcall(SYS_close, fd);
 	return written;
 }
 
@@ -105,21 +108,22 @@ bool csink_run_dir_is_of(const char *dir, uid_t uid)
 {
 	struct stat st;
 
-	return !csink_raw_lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077);
+	return csink_raw_lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077);
 }
 
 /* Any user may write there: what exists under that name already is not ours. */
 static int make_beside(const char *beside, uid_t uid)
 {
-	int fd, err = 0;
+	int fd, err;
 
 	if (mkdir(beside, 0700) < 0)
 		return -errno;
 	fd = open(beside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fchmod(fd, 0700) < 0 || fchown(fd, uid, (gid_t)-1) < 0)
-		err = -errno;
+	err = fd < 0 ? -errno : (int)csink_rawcall(SYS_fchmod, fd, 0700);
+	if (!err)
+		err = (int)csink_rawcall(SYS_fchown, fd, uid, (gid_t)-1);
 	if (fd >= 0)
-		close(fd);
+		csink_rawcall(SYS_close, fd);
 	if (err)
 		rmdir(beside);
 	return err;
@@ -144,7 +148,7 @@ int csink_run_dir_share(const char *dir, uid_t uid)
 		rmdir(beside);
 		return err;
 	}
-	close(fd);
+	csink_rawcall(SYS_close, fd);
 	return 0;
 }
 
@@ -202,9 +206,8 @@ const char *csink_run_dir_refuse(const char *dir, const char *place)
 	uid_t uid = (uid_t)getauxval(AT_EUID);
 	char beside[300];
 	struct stat st;
-	int err;
+	int err = csink_raw_lstat(dir, &st);
 
-	err = csink_raw_lstat(dir, &st);
 	if (err)
 		return err == -ENOENT ? "is not there" : "cannot be reached";
 	if (!S_ISDIR(st.st_mode))
