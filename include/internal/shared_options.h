@@ -16,6 +16,8 @@ enum csink_opt_flags {
 	CSINK_OPT_NO_ENV = 1 << 4,   /* has no variable */
 	CSINK_OPT_SECONDS = 1 << 5,  /* a time above 0, in seconds; decimals allowed */
 	CSINK_OPT_OPTIONAL = 1 << 6, /* the value is attached (--name=value), or left out: "auto" */
+	CSINK_OPT_ZERO = 1 << 8,     /* with a number, also of bytes: 0 is one */
+	CSINK_OPT_UNITS = 1 << 9,    /* with seconds: s, m, h or d may stand behind */
 	CSINK_OPT_BYTES = 1 << 7,    /* a number above 0; with K, M or G after it, times 1,024 once, twice, thrice */
 };
 
@@ -47,7 +49,8 @@ enum csink_opt_flags {
 	X(PERIOD, 'c', "N", "", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                                      \
 	  "sample every N events (ns for clocks) instead of --frequency")                                              \
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", CSINK_OPT_LIB,                                                     \
-	  "profile to write; %p PID, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
+	  "profile to write; %p PID, %h host, %c command, %r rank, %t time, %% a percent sign; an older file becomes " \
+	  "FILE.old")                                                                                                  \
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", CSINK_OPT_LIB, "how samples are taken")                 \
 	X(UNWIND, 0, "auto|dwarf|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                             \
 	X(FRAMES, 0, "auto|native|both", "auto", CSINK_OPT_LIB,                                                        \

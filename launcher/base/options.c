@@ -65,11 +65,19 @@ int csink_number_parse(const char *text, uint64_t *out)
 	return 0;
 }
 
-/* A time in seconds above 0, as "2" or "0.25", in ns. Returns 0 or -EINVAL, -ERANGE (over 100 days). */
-static int parse_seconds(const char *text, uint64_t *out_ns)
+#define MAX_SECONDS (100ULL * 24 * 3600)
+
+/* How many seconds a unit has; 0: it is none. */
+static uint64_t unit_seconds(char unit)
 {
-	const uint64_t max_s = 100 * 24 * 3600;
-	uint64_t s = 0, ns = 0, digit_ns = CSINK_NS_PER_S / 10;
+	return unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : unit == 'd' ? 24 * 3600 : 0;
+}
+
+/* A time in seconds above 0, as "2" or "0.25", or with a unit, in ns. Returns 0 or -EINVAL, -ERANGE (over 100 days). */
+static int parse_seconds(const char *text, unsigned int flags, uint64_t *out_ns)
+{
+	const uint64_t max_s = MAX_SECONDS;
+	uint64_t s = 0, ns = 0, digit_ns = CSINK_NS_PER_S / 10, unit = 1;
 	bool any = false;
 
 	for (; isdigit((unsigned char)*text); text++, any = true) {
@@ -83,9 +91,13 @@ static int parse_seconds(const char *text, uint64_t *out_ns)
 			ns += (uint64_t)(*text - '0') * digit_ns;
 	}
 	ns += s * CSINK_NS_PER_S;
-	if (*text || !any || !ns)
+	if (*text && flags & CSINK_OPT_UNITS)
+		unit = unit_seconds(*text++);
+	if (*text || !any || !ns || !unit)
 		return -EINVAL;
-	*out_ns = ns;
+	if (ns > max_s * CSINK_NS_PER_S / unit)
+		return -ERANGE;
+	*out_ns = ns * unit;
 	return 0;
 }
 
@@ -171,9 +183,14 @@ static const char *why_no_number(unsigned int flags, const char *text)
 	int err;
 
 	if (flags & CSINK_OPT_SECONDS) {
-		err = parse_seconds(text, &number);
-		return !err ? NULL : err == -ERANGE ? "too long" : "not a time in seconds above 0";
+		err = parse_seconds(text, flags, &number);
+		return !err                      ? NULL
+		       : err == -ERANGE          ? "too long"
+		       : flags & CSINK_OPT_UNITS ? "not a time above 0 (as 60s, 5m, 1h; without a unit, seconds)"
+						 : "not a time in seconds above 0";
 	}
+	if (flags & CSINK_OPT_ZERO && !strcmp(text, "0"))
+		return NULL;
 	err = flags & CSINK_OPT_BYTES ? parse_bytes(text, &number) : csink_number_parse(text, &number);
 	return !err                      ? NULL
 	       : err == -ERANGE          ? "too large"
@@ -434,6 +451,6 @@ uint64_t csink_options_seconds(const struct csink_options *o, uint32_t index)
 {
 	uint64_t ns = 0;
 
-	parse_seconds(o->values[index].text, &ns);
+	parse_seconds(o->values[index].text, o->table[index].flags, &ns);
 	return ns;
 }

@@ -98,8 +98,9 @@ static int read_image(struct collector *c, struct image *image)
 {
 	struct csink_recorded rec;
 	char why[CSINK_WHY_BYTES];
-	int err = image->nr_moment ? csink_moment_read(c->now, image->nr_moment - 1, c->before, &rec, why, sizeof(why))
-				   : csink_recorded_read(image->path, &rec, why, sizeof(why));
+	int err = !image->nr_moment ? csink_recorded_read(image->path, &rec, why, sizeof(why))
+		  : c->slice ? csink_moment_read_slice(c->now, image->nr_moment - 1, c->before, &rec, why, sizeof(why))
+			     : csink_moment_read(c->now, image->nr_moment - 1, c->before, &rec, why, sizeof(why));
 
 	if (err == -ENOMEM)
 		return err;
@@ -123,6 +124,8 @@ static int read_image(struct collector *c, struct image *image)
 	}
 	if (!c->command)
 		take_command(c, &rec.header);
+	if (c->slice && image->nr_moment)
+		csink_collect_slice_image(c, image);
 	err = csink_collect_recording(c, image, &rec);
 	image->is_read = !err;
 	csink_recorded_free(&rec);

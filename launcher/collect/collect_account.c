@@ -113,6 +113,20 @@ static int64_t add_absent(struct collector *c, int32_t pid, const char *name, en
 	return give(c, word, frame, pid, name, ns);
 }
 
+/* CPU time that goes to no sample of an image; what slices before have of it is covered already. */
+static int64_t give_rest(struct collector *c, const struct image *image, int64_t open)
+{
+	return image->is_open ? 0 : give(c, "not sampled", "[not sampled]", image->pid, image->comm, open);
+}
+
+/* Start-up is in the first slice that has the image. */
+static int64_t give_start(struct collector *c, const struct image *image, int64_t before)
+{
+	if (c->slice && image->is_continued)
+		return before > 0 && before <= INSANE_NS ? before : 0;
+	return give(c, "start-up", "[start-up: exec and loader]", image->pid, image->comm, before);
+}
+
 /* What lies before our constructor, and what its rows leave open up to the last flush. */
 static void account_image(struct collector *c, struct image *image)
 {
@@ -120,7 +134,7 @@ static void account_image(struct collector *c, struct image *image)
 	int64_t before = (int64_t)(image->cpu_start_ns - (former ? former->cpu_end_ns : 0));
 	int64_t open;
 
-	if (image->is_continued)
+	if (image->is_continued && !c->slice)
 		before = 0;
 	if (image->is_left_out) {
 		add_absent(c, image->pid, image->comm, CSINK_SPAWN_NOT_FOLLOWED, image->covered_cpu_ns);
@@ -133,10 +147,9 @@ static void account_image(struct collector *c, struct image *image)
 	 * the thread. */
 	if (former && former->is_outside && before < 0)
 		open = csink_add(open, before);
-	image->covered_cpu_ns = csink_add(image->covered_cpu_ns, give(c, "start-up", "[start-up: exec and loader]",
-								      image->pid, image->comm, before));
-	image->covered_cpu_ns = csink_add(image->covered_cpu_ns,
-					  give(c, "not sampled", "[not sampled]", image->pid, image->comm, open));
+	image->covered_cpu_ns = csink_add(image->covered_cpu_ns, give_rest(c, image, open));
+	csink_collect_slice_given(c, image);
+	image->covered_cpu_ns = csink_add(image->covered_cpu_ns, give_start(c, image, before));
 }
 
 /* What the recordings of a pid account for, and the process's last name. */

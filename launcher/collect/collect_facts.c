@@ -9,6 +9,7 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/collect/collect_impl.h"
+#include "launcher/collect/moment.h"
 
 static void add_machine(struct csink_profile *p)
 {
@@ -42,10 +43,14 @@ static void add_exit(struct csink_profile *p, int status)
 		csink_profile_fact_add(p, CSINK_FACT_EXIT, "status %d", WEXITSTATUS(status));
 }
 
-static void add_outside(struct csink_profile *p, const struct csink_outside *outside)
+static void add_outside(struct collector *c, const struct csink_outside *outside)
 {
+	struct csink_profile *p = c->p;
+
 	if (!outside->is_attached)
 		add_exit(p, outside->command_status);
+	if (c->slice) /* totals are of all slices */
+		return;
 	if (outside->wall_ns)
 		csink_profile_fact_add(p, CSINK_FACT_WALL, "%" PRIu64, outside->wall_ns);
 	if (outside->has_rusage) {
@@ -61,6 +66,10 @@ static void add_outside(struct csink_profile *p, const struct csink_outside *out
 				       outside->counts[i].name, outside->counts[i].value, outside->counts[i].unit,
 				       outside->counts[i].time_enabled_ns, outside->counts[i].time_running_ns);
 	}
+}
+
+static void add_outside_notes(struct csink_profile *p, const struct csink_outside *outside)
+{
 	for (uint32_t i = 0; i < outside->nr_notes; i++)
 		csink_profile_fact_add(p, CSINK_FACT_NOTE, "%s", outside->notes[i]);
 }
@@ -68,7 +77,7 @@ static void add_outside(struct csink_profile *p, const struct csink_outside *out
 /* Processes with samples of CPUs are among the unrecorded, or have a recording of the library, too. */
 static bool is_counted(const struct collector *c, const struct image *image)
 {
-	return image->is_read && !image->is_left_out && !(image->is_by_cpu && c->is_shared);
+	return image->is_read && !image->is_left_out && !image->is_past && !(image->is_by_cpu && c->is_shared);
 }
 
 static bool has_counted_former(const struct collector *c, const struct image *image)
@@ -102,8 +111,15 @@ static void add_counts(struct collector *c)
 	csink_profile_fact_add(c->p, CSINK_FACT_THREADS, "%" PRIu64, threads);
 }
 
+/* The run's own description, which each slice has. */
+static const struct csink_outside *description(const struct collector *c)
+{
+	return c->slice ? c->slice->outside : c->outside;
+}
+
 static void add_columns(struct collector *c)
 {
+	const struct csink_outside *outside = description(c);
 	struct csink_profile *p = c->p;
 
 	for (uint32_t i = 0; i < c->nr_events; i++) {
@@ -116,8 +132,8 @@ static void add_columns(struct collector *c)
 			csink_profile_fact_add(p, CSINK_FACT_EVERY, "%s %" PRIu64 " %s", event->name, event->period,
 					       *event->unit ? event->unit : "count");
 	}
-	if (c->outside && *c->outside->event_reason)
-		csink_profile_fact_add(p, CSINK_FACT_EVENT_REASON, "%s", c->outside->event_reason);
+	if (outside && *outside->event_reason)
+		csink_profile_fact_add(p, CSINK_FACT_EVENT_REASON, "%s", outside->event_reason);
 	if (c->cpu_event >= 0)
 		csink_profile_fact_add(p, CSINK_FACT_CPU_TYPE, "%s", c->events[c->cpu_event].name);
 	for (uint32_t i = 0; i < c->nr_events; i++) {
@@ -174,17 +190,22 @@ static void add_tallies(struct collector *c)
 
 void csink_collect_facts(struct collector *c)
 {
+	const struct csink_outside *outside = description(c);
 	struct csink_profile *p = c->p;
 
-	if (c->unwaited_ns > 0)
+	if (c->unwaited_ns > 0 && !c->slice)
 		csink_profile_fact_add(p, CSINK_FACT_UNWAITED, "%" PRId64, c->unwaited_ns);
 	csink_profile_fact_add(p, CSINK_FACT_VERSION, "%s", CSINK_VERSION);
-	if (c->outside && *c->outside->command)
-		csink_profile_fact_add(p, CSINK_FACT_COMMAND, "%s", c->outside->command);
+	if (c->slice)
+		csink_collect_slice_facts(c);
+	if (outside && *outside->command)
+		csink_profile_fact_add(p, CSINK_FACT_COMMAND, "%s", outside->command);
 	else if (c->command)
 		csink_profile_fact_add(p, CSINK_FACT_COMMAND, "%s", csink_profile_text(p, c->command));
 	if (c->outside)
-		add_outside(p, c->outside);
+		add_outside(c, c->outside);
+	if (outside)
+		add_outside_notes(p, outside);
 	add_counts(c);
 	csink_collect_rank_facts(c);
 	add_columns(c);

@@ -30,6 +30,8 @@ struct image {
 	bool is_by_cpu;     /* from outside, by samples of CPUs: they have a share of c->unseen */
 	bool is_left_out;   /* from outside, of a program that is not followed: its CPU time alone is in the profile */
 	bool has_engine;    /* the library sampled it */
+	bool is_open;       /* of a slice: the program goes on, and CPU time without samples is not given yet */
+	bool is_past;       /* of a slice: it had ended before */
 	bool is_continued;  /* what was before is in the run's profile: neither its samples nor its start-up are here */
 	bool becomes_inside; /* from outside: the process has an image of the library later */
 	uint32_t unseen;     /* index + 1 in the collector's; 0: none */
@@ -63,6 +65,8 @@ struct collector {
 	bool has_types;                      /* the columns are settled */
 	const struct csink_moment *now;      /* in place of files: what they had; NULL: the files */
 	const struct csink_moment *before;   /* then: what they had before, which is left out; NULL: nothing */
+	const struct csink_slice *slice;     /* then: what came between is a slice; NULL: it is none */
+	struct csink_moment *slice_now;      /* then: c->now, which learns what slices have */
 	const struct csink_outside *outside; /* may be NULL */
 	struct image *images;                /* by start */
 	uint32_t nr_images, cap_images;
@@ -259,6 +263,18 @@ int32_t csink_collect_rank_of(const struct collector *c, int32_t pid);
 /** The labels of a process; labels has room for 3. Returns how many. */
 uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const char *comm,
 				      struct csink_profile_label *labels);
+
+/**
+ * Of a slice, before samples are read: what of an image slices before it have, and whether it goes on. Its
+ * covered_cpu_ns then begins with that.
+ */
+void csink_collect_slice_image(struct collector *c, struct image *image);
+
+/** Of a slice: its image's covered_cpu_ns has all but its start-up, which is noted for the next slice. */
+void csink_collect_slice_given(struct collector *c, const struct image *image);
+
+/** The comments of a slice: which one it is. Its times become the profile's. */
+void csink_collect_slice_facts(struct collector *c);
 
 /** Write the comments. */
 void csink_collect_facts(struct collector *c);

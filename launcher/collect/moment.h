@@ -5,6 +5,7 @@
 #ifndef CSINK_MOMENT_H
 #define CSINK_MOMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct csink_moment;
@@ -19,6 +20,12 @@ struct csink_profile;
  */
 int csink_moment_take(const char *run_dir, int32_t pid, struct csink_moment **out);
 void csink_moment_free(struct csink_moment *moment);
+
+/**
+ * The same, when the run has ended and csink_run_directory_mark() was called: what processes that go on have done since
+ * is in the profiles that they leave.
+ */
+int csink_moment_take_last(const char *run_dir, struct csink_moment **out);
 
 /** When it was taken, and when the first of its processes started: ns of CLOCK_MONOTONIC. */
 uint64_t csink_moment_ns(const struct csink_moment *moment);
@@ -35,5 +42,27 @@ uint32_t csink_moment_nr_unread(const struct csink_moment *moment);
  */
 int csink_collect_between(const struct csink_moment *before, const struct csink_moment *now,
 			  const struct csink_outside *outside, struct csink_profile **out);
+
+/* What the profile of a slice says of itself. */
+struct csink_slice {
+	uint64_t number; /* in its run, from 1 */
+	uint64_t start_realtime_ns, duration_ns;
+	uint64_t run_start_realtime_ns;
+	bool is_last;                        /* the run has ended */
+	uint32_t nr_missed;                  /* slices before it that were not written: it has what they would have */
+	const char *missed_why;              /* "": there was no time */
+	const struct csink_outside *outside; /* its command and notes; of the last slice, also its totals */
+};
+
+/**
+ * Make the profile of a slice, of what came between two moments. Those of consecutive moments add up to the profile of
+ * the whole run: CPU time that no sample has is given once its program has ended, since a later sample may have it, and
+ * start-up in the first of them.
+ * @before  the moment up to which slices were made; NULL: this is the first one.
+ * @now     learns what the slices until now have; NULL in the last slice: nothing was recorded.
+ * Returns 0 and *out (csink_profile_free it), or -ENOMEM. Context: thread.
+ */
+int csink_collect_slice(const struct csink_moment *before, struct csink_moment *now, const struct csink_slice *slice,
+			struct csink_profile **out);
 
 #endif

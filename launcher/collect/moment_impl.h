@@ -2,6 +2,8 @@
 #ifndef CSINK_MOMENT_IMPL_H
 #define CSINK_MOMENT_IMPL_H
 
+#include <stdbool.h>
+
 #include "launcher/collect/moment.h"
 #include "launcher/collect/recording_read.h"
 
@@ -10,8 +12,13 @@ struct csink_moment {
 	struct csink_moment_recording {
 		char *path;
 		struct csink_recorded copy; /* not parsed: header, data and bytes */
+		bool is_collected;          /* it is as it was then, and its process goes on */
 	} * at;
 	uint32_t nr, cap, nr_unread;
+	/* Of each recording: CPU time that slices have given to it until then, but for its start-up. Shared with forked
+	 * children, which make slices. */
+	int64_t *given_ns;
+	bool is_last; /* recordings that were collected are as they were then */
 };
 
 /**
@@ -21,5 +28,13 @@ struct csink_moment {
  */
 int csink_moment_read(const struct csink_moment *now, uint32_t index, const struct csink_moment *before,
 		      struct csink_recorded *rec, char *why, size_t why_len);
+
+/** The same for a slice: the header's CPU clocks stay as they are, since the slices before it have given what it has.
+ */
+int csink_moment_read_slice(const struct csink_moment *now, uint32_t index, const struct csink_moment *before,
+			    struct csink_recorded *rec, char *why, size_t why_len);
+
+/** The number of the same recording in another moment; -1: it is not there. @moment  may be NULL. */
+int64_t csink_moment_find(const struct csink_moment *moment, const struct csink_rec_header *header);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -115,6 +116,8 @@ static void subtract_threads(struct csink_recorded *rec, const struct csink_reco
 {
 	int event = cpu_event(&rec->header);
 
+	/* Without memory, what a thread used after its last sample goes to no sample. */
+	rec->former_ns = calloc(rec->nr_threads + 1UL, sizeof(*rec->former_ns));
 	for (uint32_t i = 0, k = 0; i < rec->nr_threads && k < before->nr_threads; i++) {
 		struct csink_rec_thread *thread = (struct csink_rec_thread *)rec->threads[i];
 		const struct csink_rec_thread *old = before->threads[k];
@@ -122,6 +125,8 @@ static void subtract_threads(struct csink_recorded *rec, const struct csink_reco
 		if ((char *)thread - (char *)rec->data != (const char *)old - (const char *)before->data)
 			continue;
 		k++;
+		if (event >= 0 && rec->former_ns)
+			rec->former_ns[i] = thread_ns(old, event);
 		if (event >= 0 && thread->cpu_ns)
 			thread->cpu_ns = CSINK_MAX(minus(thread->cpu_ns, thread_ns(old, event)), 1);
 		thread->nr_samples = minus(thread->nr_samples, old->nr_samples);

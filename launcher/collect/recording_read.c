@@ -79,6 +79,7 @@ void csink_recorded_free(struct csink_recorded *rec)
 	free(rec->nodes);
 	free(rec->rows);
 	free(rec->weights);
+	free(rec->former_ns);
 	free(rec->notes);
 	free(rec->spawns);
 	free(rec->phases);
@@ -210,10 +211,17 @@ static int read_part(const struct part *part, struct csink_recorded *rec, char *
 	return err ? err : parse_or_free(rec, (size_t)part->bytes, why, why_len);
 }
 
-int csink_recorded_copy(const char *path, struct csink_recorded *rec, char *why, size_t why_len)
+/* Is there a cut, and all of it? */
+static bool has_cut(const struct csink_rec_cut *cut, off_t file_bytes)
+{
+	return cut->bytes && cut->at <= (uint64_t)file_bytes && cut->bytes <= (uint64_t)file_bytes - cut->at;
+}
+
+static int copy_recording(const char *path, bool at_cut, struct csink_recorded *rec, char *why, size_t why_len)
 {
 	CSINK_AUTO_CLOSE int fd = open_recording(path, why, why_len);
-	struct part whole = {.fd = fd};
+	struct part whole = {.fd = fd}, collected;
+	struct csink_rec_header now;
 	struct stat st;
 	int err;
 
@@ -223,17 +231,28 @@ int csink_recorded_copy(const char *path, struct csink_recorded *rec, char *why,
 	if (fstat(fd, &st))
 		return csink_why(-errno, why, why_len, "%s", strerror(errno));
 	whole.bytes = st.st_size;
-	err = copy_part(&whole, rec, why, why_len);
+	err = at_cut ? read_header(&whole, &now, why, why_len) : 0;
+	if (err)
+		return err;
+	at_cut = at_cut && now.collected == CSINK_REC_COLLECTED && !now.cut.is_continued &&
+		 has_cut(&now.cut, st.st_size);
+	if (at_cut)
+		collected = (struct part){fd, (off_t)now.cut.at, (off_t)now.cut.bytes};
+	err = copy_part(at_cut ? &collected : &whole, rec, why, why_len);
 	/* Its writer may have gone on since the header was read, by which the copy was made. */
 	if (!err)
 		memcpy(rec->data, &rec->header, CSINK_MIN(sizeof(rec->header), rec->bytes));
-	return err;
+	return err ? err : at_cut;
 }
 
-/* Is there a cut, and all of it? */
-static bool has_cut(const struct csink_rec_cut *cut, off_t file_bytes)
+int csink_recorded_copy(const char *path, struct csink_recorded *rec, char *why, size_t why_len)
 {
-	return cut->bytes && cut->at <= (uint64_t)file_bytes && cut->bytes <= (uint64_t)file_bytes - cut->at;
+	return copy_recording(path, false, rec, why, why_len);
+}
+
+int csink_recorded_copy_collected(const char *path, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	return copy_recording(path, true, rec, why, why_len);
 }
 
 /* Read a recording with a cut as it was at the cut; the copy that the writer made at its end, without what was in the

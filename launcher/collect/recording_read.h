@@ -39,7 +39,9 @@ struct csink_recorded {
 	const struct csink_rec_thread **threads;
 	struct csink_recorded_node *nodes;
 	struct csink_recorded_row *rows;
-	uint64_t *weights; /* of row i, event e: [i * header.nr_events + e] */
+	uint64_t *weights;   /* of row i, event e: [i * header.nr_events + e] */
+	uint64_t *former_ns; /* of threads: CPU time that csink_recorded_subtract() took out of their samples; NULL:
+				none */
 	const struct csink_rec_note **notes;
 	const struct csink_rec_spawn **spawns;
 	const struct csink_rec_phase **phases;
@@ -68,6 +70,10 @@ int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why,
  * else. Returns as above.
  */
 int csink_recorded_copy(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
+
+/** The same, but of a recording that was collected while its process goes on: as it was at the cut; then it returns 1.
+ */
+int csink_recorded_copy_collected(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
 
 /** Read the header alone, checked as above. */
 int csink_recorded_read_header(const char *path, struct csink_rec_header *header, char *why, size_t why_len);

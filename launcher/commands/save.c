@@ -10,24 +10,28 @@
 #include <unistd.h>
 
 #include "include/internal/cleanup.h"
+#include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/report.h"
 #include "launcher/profile/fold_native.h"
 #include "launcher/session/output_place.h"
+#include "launcher/session/slice_names.h"
 
 int csink_save_resolve(struct csink_save *save, const struct csink_options *options, uint32_t row, const char *command,
 		       int32_t pid)
 {
-	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
+	char host[256] = "localhost", where[64], why[PATH_MAX + 128], template[PATH_MAX], time[24];
 	char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
 	struct csink_output_names names = {
 		.pid = pid, .host = host, .command = command, .rank = csink_rank_take(values)};
 
 	gethostname(host, sizeof(host) - 1);
-	if (csink_output_expand(csink_options_text(options, row), &names, save->path, sizeof(save->path), why,
-				sizeof(why))) {
+	csink_output_time(csink_clock_ns(CLOCK_REALTIME), time);
+	if (csink_output_letters(csink_options_text(options, row), time, NULL, template, sizeof(template), why,
+				 sizeof(why)) ||
+	    csink_output_expand(template, &names, save->path, sizeof(save->path), why, sizeof(why))) {
 		csink_options_where(options, row, where, sizeof(where));
 		return csink_fail(-EINVAL, "%s: %s", where, why);
 	}
@@ -77,6 +81,13 @@ static void print_report(const struct csink_save *save, const struct csink_profi
 	if (out && !fclose(out))
 		fwrite(text, 1, len, stderr);
 	fflush(stderr);
+}
+
+void csink_save_report(const struct csink_save *save, struct csink_profile *profile, enum csink_save_words words)
+{
+	if (words < CSINK_SAVE_REPORT || (save->folds_native && csink_fold_native(profile)))
+		return;
+	print_report(save, profile, words == CSINK_SAVE_REPORT_ALL);
 }
 
 int csink_save_export(const struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)

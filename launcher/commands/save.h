@@ -43,6 +43,9 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
  */
 int csink_save_anywhere(char *path, const struct csink_profile *profile);
 
+/** Print the report, for words that ask for it. Context: init. */
+void csink_save_report(const struct csink_save *save, struct csink_profile *profile, enum csink_save_words words);
+
 /**
  * Write what the name asked for beside the profile, which has been written.
  * Returns 0, or as csink_export_write(); that has been reported. Context: init.

@@ -278,6 +278,19 @@ static void print_ranks(const struct printer *r)
 	print_joined(r, "job", CSINK_FACT_JOB, "", "");
 }
 
+/* "7, from 2026-11-22T08:15:00.000Z; the run began at 2026-11-22T07:21:13.512Z and goes on" */
+static void print_slice(const struct printer *r)
+{
+	const char *number = csink_profile_fact(r->p, CSINK_FACT_SLICE, 0);
+	const char *start = csink_profile_fact(r->p, CSINK_FACT_SLICE_START, 0);
+	const char *run = csink_profile_fact(r->p, CSINK_FACT_RUN_START, 0);
+	const char *state = csink_profile_fact(r->p, CSINK_FACT_RUN_STATE, 0);
+
+	if (number && start && run && state)
+		line(r, "slice", "%s, from %s; the run began at %s and %s%s", number, start, run,
+		     strcmp(state, "ended") ? "" : "has ", state);
+}
+
 void csink_report_head(const struct printer *r)
 {
 	const char *command = csink_profile_fact(r->p, CSINK_FACT_COMMAND, 0);
@@ -288,6 +301,7 @@ void csink_report_head(const struct printer *r)
 		line(r, "command", "%.512s (exit: %s)", command, status);
 	else if (command)
 		line(r, "command", "%.512s", command);
+	print_slice(r);
 	print_ranks(r);
 	print_sampling(r);
 	if (csink_profile_fact(r->p, CSINK_FACT_FILTER, 0))

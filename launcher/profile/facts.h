@@ -41,7 +41,11 @@
 #define CSINK_FACT_UNPROFILED "unprofiled" /* "NAME (static)": a program that could not be profiled; several */
 #define CSINK_FACT_WARNING "warning"       /* a line; several */
 #define CSINK_FACT_NOTE "note"             /* a line; several */
-#define CSINK_FACT_FILTER "filter"         /* what samples were taken out by, and how much is left; several */
+#define CSINK_FACT_SLICE "slice"           /* of a run whose profile is written in slices: which one this is, from 1 */
+#define CSINK_FACT_SLICE_START "slice_start" /* "2026-11-22T08:15:00.000Z" */
+#define CSINK_FACT_RUN_START "run_start"     /* the same of the run */
+#define CSINK_FACT_RUN_STATE "run"           /* "goes on" or, in the last slice, "ended" */
+#define CSINK_FACT_FILTER "filter"           /* what samples were taken out by, and how much is left; several */
 
 /*
  * Labels of samples: pid, tid and rank (numbers), process, thread and phase (names). A sample that no sample took, but

@@ -31,6 +31,7 @@
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
 #include "launcher/session/send_profile.h"
+#include "launcher/session/slices.h"
 #include "launcher/session/spawn.h"
 #include "launcher/symbols/symbols_fetch.h"
 #include "preload/core/seccomp_probe.h"
@@ -46,6 +47,9 @@ struct run {
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: the values for the library */
 	char frequency_text[24], output_text[2 * PATH_MAX];
 	struct csink_save save;
+	struct csink_slices slices;
+	bool has_slices;
+	const struct csink_inherited *inherited; /* for what is started when a slice is written */
 
 	struct csink_chosen_events events;
 	struct csink_injection injection;
@@ -79,9 +83,25 @@ static int resolve_events(struct run *run)
 	return 0;
 }
 
+/* A clock's event costs at each switch of threads, a timer that the kernel's tick serves does not. */
+static void choose_engine(struct run *run, uint64_t frequency)
+{
+	bool is_clock = run->events.specs[0].rec.flags & CSINK_EVENT_CPU_NS;
+
+	if (!is_clock || strcmp(csink_options_text(run->options, CSINK_OPT_ENGINE), "auto") ||
+	    csink_options_bool(run->options, CSINK_OPT_OFF_CPU) || !csink_slices_prefer_timer(frequency))
+		return;
+	run->texts[CSINK_OPT_ENGINE] = "timer";
+	csink_outside_note(&run->outside,
+			   "--rotate samples by timers at %llu Hz, which cost nothing where threads switch; "
+			   "--engine=sigtrap is more exact",
+			   (unsigned long long)frequency);
+}
+
 static int resolve_rate(struct run *run)
 {
 	bool is_clock = run->events.specs[0].rec.flags & CSINK_EVENT_CPU_NS;
+	bool is_default = run->options->values[CSINK_OPT_FREQUENCY].source == CSINK_FROM_DEFAULT;
 	struct csink_rate rate;
 	const char *wrong;
 	char why[CSINK_WHY_BYTES];
@@ -92,14 +112,20 @@ static int resolve_rate(struct run *run)
 	if (rate.period)
 		return 0;
 	run->texts[CSINK_OPT_PERIOD] = "";
+	if (run->has_slices && is_default)
+		rate.frequency = CSINK_SLICES_FREQUENCY;
 	allowed = csink_rate_allowed(rate.frequency, is_clock, why, sizeof(why));
+	if (run->has_slices)
+		choose_engine(run, allowed);
+	if (allowed == csink_options_number(run->options, CSINK_OPT_FREQUENCY))
+		return 0;
+	run->texts[CSINK_OPT_FREQUENCY] = run->frequency_text;
+	snprintf(run->frequency_text, sizeof(run->frequency_text), "%llu", (unsigned long long)allowed);
 	if (!*why)
 		return 0;
 	csink_outside_note(&run->outside, "%s", why);
 	if (!run->quiet)
 		csink_say("%s", why);
-	snprintf(run->frequency_text, sizeof(run->frequency_text), "%llu", (unsigned long long)allowed);
-	run->texts[CSINK_OPT_FREQUENCY] = run->frequency_text;
 	return 0;
 }
 
@@ -134,12 +160,18 @@ static void check_output(const struct run *run)
 static int resolve_output(struct run *run)
 {
 	struct csink_options named = *run->options;
+	int has;
 
 	if (run->ranks.is_rank && named.values[CSINK_OPT_OUTPUT].source == CSINK_FROM_DEFAULT)
 		named.values[CSINK_OPT_OUTPUT].text = CSINK_RANKS_OUTPUT;
 	else
 		check_output(run);
-	if (csink_save_resolve(&run->save, &named, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
+	has = csink_slices_resolve(&run->slices, &named, CSINK_OPT_ROTATE, CSINK_OPT_OUTPUT, run->argv[0], getpid());
+	if (has < 0)
+		return has;
+	run->has_slices = has;
+	strcpy(run->save.path, run->slices.answer.last_path);
+	if (!has && csink_save_resolve(&run->save, &named, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
 		return -EINVAL;
 	report_output(run);
 	return 0;
@@ -166,8 +198,8 @@ static int resolve(struct run *run)
 					   ? "only programs with these names are profiled"
 					   : "only the command is profiled",
 				   run->texts[CSINK_OPT_FOLLOW]);
-	return csink_send_check(run->options, CSINK_OPT_SEND) || resolve_events(run) || resolve_rate(run) ||
-			       resolve_output(run)
+	return csink_send_check(run->options, CSINK_OPT_SEND) || resolve_events(run) || resolve_output(run) ||
+			       resolve_rate(run)
 		       ? -EINVAL
 		       : 0;
 }
@@ -354,7 +386,8 @@ static void drain_outside(void *arg)
 	if (run->has_boundary)
 		csink_boundary_drain(&run->boundary); /* first: processes wait for it */
 	csink_outside_drain(&run->watch);
-	if (!run->inject || now < run->next_take_ns)
+	/* Of slices, each is the difference of what is there. */
+	if (!run->inject || run->has_slices || now < run->next_take_ns)
 		return;
 	run->next_take_ns = now + TAKE_NS;
 	if (!run->collector)
@@ -416,15 +449,79 @@ static void note_running(struct run *run)
 		nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "", later);
 }
 
+/* ---- slices ---- */
+
+static void send_slice(void *arg, const char *path)
+{
+	struct run *run = arg;
+
+	csink_send_profile(run->options, CSINK_OPT_SEND, path, run->inherited, run->quiet);
+}
+
+/* Where none can be written while the command runs, the whole run is one. */
+static void begin_slices(struct run *run)
+{
+	int err;
+
+	if (run->inject)
+		strcpy(run->slices.run_dir, run->injection.directory.path);
+	run->slices.outside = &run->outside;
+	if (*csink_options_text(run->options, CSINK_OPT_SEND))
+		run->slices.on_written = send_slice;
+	run->slices.arg = run;
+	snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
+	err = csink_slices_begin(&run->slices);
+	if (err)
+		csink_say("no slices, but one profile at the end: %s", strerror(-err));
+}
+
+/* The report of the whole run, of which there are slices alone. */
+static void report_whole(struct run *run, const char *directory)
+{
+	struct csink_profile *whole;
+
+	if (csink_collect(directory, &run->outside, &whole))
+		return;
+	run->save.folds_native = csink_options_bool(run->options, CSINK_OPT_FOLD_NATIVE);
+	run->save.path[0] = '\0';
+	csink_save_report(&run->save, whole,
+			  csink_options_bool(run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL : CSINK_SAVE_REPORT);
+	csink_profile_free(whole);
+}
+
+/* The last slice, and the report. Returns whether the slice is in a file. */
+static bool finish_slices(struct run *run)
+{
+	const struct csink_slices_answer *answer = &run->slices.answer;
+	const char *directory = run->inject ? run->injection.directory.path : NULL;
+	int err;
+
+	/* Samples from outside have become recordings, for which there may have been no directory. */
+	if (directory)
+		strcpy(run->slices.run_dir, directory);
+	err = csink_slices_finish(&run->slices);
+	csink_debuginfod_wanted = csink_options_bool(run->options, CSINK_OPT_DEBUGINFOD);
+	if (run->report)
+		report_whole(run, directory);
+	if (!run->quiet && answer->nr_written)
+		csink_say("%llu slice%s written, %llu removed (--keep, --keep-bytes); the last one is %s",
+			  (unsigned long long)answer->nr_written, answer->nr_written == 1 ? "" : "s",
+			  (unsigned long long)answer->nr_removed, answer->last_path);
+	return !err;
+}
+
 /* ---- the profile ---- */
 
 /* Returns whether it is in a file. */
 static bool make_profile(struct run *run, const struct csink_inherited *inherited)
 {
 	struct csink_profile *profile;
-	const char *directory = run->inject ? run->injection.directory.path : NULL;
+	const char *directory;
 	int err;
 
+	if (run->has_slices)
+		return finish_slices(run);
+	directory = run->inject ? run->injection.directory.path : NULL;
 	csink_debuginfod_wanted = csink_options_bool(run->options, CSINK_OPT_DEBUGINFOD);
 	err = run->collector ? csink_collect_finish(run->collector, directory, &profile)
 			     : csink_collect(directory, &run->outside, &profile);
@@ -530,11 +627,16 @@ static int run_and_report(struct run *run)
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	prepare_injection(run);
+	run->inherited = &inherited;
+	if (run->has_slices)
+		begin_slices(run);
 	status = run_command(run, &relay, &reservation);
 	if (!status)
 		finish_boundary(run);
 	else if (run->has_boundary)
 		csink_boundary_free(&run->boundary);
+	if (status)
+		csink_slices_cancel(&run->slices);
 	csink_outside_close(&run->watch);
 	csink_reservation_finish(&run->reservation, &reservation);
 	if (!status) {
@@ -555,7 +657,7 @@ static int run_and_report(struct run *run)
 
 static int main_run(const struct csink_options *o, int nr, char **operands)
 {
-	static struct run run = {.injection.directory.fd = -1, .reservation.reserve.fd = -1};
+	static struct run run = {.injection.directory.fd = -1, .reservation.reserve.fd = -1, .slices.fd = -1};
 
 	if (!nr)
 		return csink_fail(CSINK_EXIT_RUN_FAILED, "no command given: countersink %s (see countersink help)",

@@ -8,11 +8,12 @@
 #include "include/internal/shared_options.h"
 #include "launcher/base/options.h"
 #include "launcher/base/send_url.h"
+#include "launcher/session/slices.h"
 
 #define CSINK_LAUNCH_OPTIONS(X)                                                                                        \
 	X(RANKS, 0, "LIST", "", 0,                                                                                     \
 	  "of a parallel job, in each rank of which countersink is started, profile these ranks alone: 0,7,100-110")   \
-	CSINK_SEND_PROFILE_OPTIONS(X)
+	CSINK_SEND_PROFILE_OPTIONS(X) CSINK_SLICES_OPTIONS(X)
 
 #define CSINK_RUN_COMMAND_OPTIONS(X) CSINK_RUN_OPTIONS(X) CSINK_LAUNCH_OPTIONS(X)
 

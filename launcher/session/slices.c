@@ -1,0 +1,451 @@
+/* Slices of a run: see slices.h. */
+#include "launcher/session/slices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "launcher/base/message.h"
+#include "launcher/base/outfile.h"
+#include "launcher/collect/collect.h"
+#include "launcher/output/export.h"
+#include "launcher/output/pprof.h"
+#include "launcher/profile/profile.h"
+#include "launcher/session/output_place.h"
+#include "launcher/symbols/symbols_kept.h"
+
+#define WRITER_NICE 10
+#define MAX_NAMES 1000 /* that other files may have, one after the other */
+
+/* ---- what was asked for ---- */
+
+static int refuse(const struct csink_options *o, uint32_t row, const char *why)
+{
+	char where[64];
+
+	csink_options_where(o, row, where, sizeof(where));
+	return csink_fail(-EINVAL, "%s: %s", where, why);
+}
+
+static int check_format(const char *path, char *why, size_t why_size)
+{
+	const struct csink_export_format *format;
+	char profile[PATH_MAX], exported[PATH_MAX];
+
+	snprintf(profile, sizeof(profile), "%s", path);
+	format = csink_export_beside(profile, sizeof(profile), exported);
+	return format ? csink_why(-EINVAL, why, why_size,
+				  "slices are profiles, and %s asks for another format: use --output=NAME.pb.gz, and "
+				  "`countersink export` later",
+				  csink_output_name(path))
+		      : 0;
+}
+
+int csink_slices_resolve(struct csink_slices *s, const struct csink_options *o, uint32_t row, uint32_t output,
+			 const char *command, int32_t pid)
+{
+	char host[256] = "localhost", why[PATH_MAX + 256] = "";
+	char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES] = {{0}};
+	struct csink_output_names names = {
+		.pid = pid, .host = host, .command = command, .rank = csink_rank_take(values)};
+
+	if (!*csink_options_text(o, row))
+		return 0;
+	s->clock.slice_ns = csink_options_seconds(o, row);
+	s->keep = csink_options_number(o, row + 1);
+	s->keep_bytes = csink_options_bytes(o, row + 2);
+	if (s->clock.slice_ns < CSINK_NS_PER_S / 10)
+		return refuse(o, row, "a slice takes at least 0.1 s");
+	gethostname(host, sizeof(host) - 1);
+	if (csink_slice_names_init(&s->names, csink_options_text(o, output), &names, why, sizeof(why)))
+		return refuse(o, output, why);
+	s->next_number = s->names.has_time ? 0 : csink_slice_names_next(&s->names);
+	s->run_start_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
+	if (csink_slice_names_make(&s->names, s->run_start_realtime_ns, s->next_number, s->answer.last_path,
+				   sizeof(s->answer.last_path)))
+		return refuse(o, output, "the path is too long");
+	if (check_format(s->answer.last_path, why, sizeof(why)))
+		return refuse(o, output, why);
+	if (csink_output_check(s->answer.last_path, why, sizeof(why)))
+		csink_say("slices cannot be written to %s: %s; the run continues, and its last slice will be saved "
+			  "elsewhere",
+			  s->answer.last_path, why);
+	return 1;
+}
+
+bool csink_slices_prefer_timer(uint64_t frequency)
+{
+	struct timespec tick;
+
+	return !clock_getres(CLOCK_REALTIME_COARSE, &tick) && !tick.tv_sec && tick.tv_nsec &&
+	       frequency * 2 * (uint64_t)tick.tv_nsec <= CSINK_NS_PER_S;
+}
+
+/* ---- one slice ---- */
+
+static struct csink_slice describe(const struct csink_slices *s, const struct csink_moment *to, bool is_last)
+{
+	uint64_t end_ns = to ? csink_moment_ns(to) : csink_monotonic_ns();
+
+	return (struct csink_slice){
+		.number = s->answer.nr_written + 1,
+		.start_realtime_ns = s->start_realtime_ns,
+		.duration_ns = end_ns - s->start_monotonic_ns,
+		.run_start_realtime_ns = s->run_start_realtime_ns,
+		.is_last = is_last,
+		.nr_missed = s->nr_missed,
+		.missed_why = s->missed_why,
+		.outside = s->outside,
+	};
+}
+
+/* Under the first name that is not taken. */
+static int write_slice(struct csink_slices *s, const struct csink_profile *profile, char *path)
+{
+	uint64_t number = s->next_number;
+	int err = -EEXIST;
+
+	for (int i = 0; err == -EEXIST && i < MAX_NAMES; i++, number++) {
+		err = csink_slice_names_make(&s->names, s->named_ns, number, path, PATH_MAX);
+		if (!err)
+			err = csink_pprof_write_as(profile, path, CSINK_OUTFILE_ONCE);
+	}
+	/* Where the template has a time, each slice begins without a number. */
+	if (!err && !s->names.has_time)
+		s->next_number = number;
+	return err;
+}
+
+/* It may take longer than a slice. Without a process for it, that is waited for. */
+static void pass_on(const struct csink_slices *s, const char *path)
+{
+	pid_t pid;
+
+	if (!s->on_written)
+		return;
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+	pid = fork();
+	if (pid > 0)
+		return;
+	s->on_written(s->arg, path);
+	if (!pid)
+		_exit(0);
+}
+
+static void count_written(struct csink_slices *s, const char *path)
+{
+	s->answer.nr_written++;
+	s->answer.nr_removed += csink_slice_names_keep(&s->names, s->keep, s->keep_bytes);
+	strcpy(s->answer.last_path, path);
+	s->nr_missed = 0;
+	*s->missed_why = '\0';
+	s->is_failing = false;
+	pass_on(s, path);
+}
+
+static void miss(struct csink_slices *s, int err)
+{
+	snprintf(s->missed_why, sizeof(s->missed_why), "%s", csink_outfile_error(-err));
+	s->nr_missed++;
+	if (!s->is_failing)
+		csink_say("a slice could not be written: %s; the next one will have its time, too", s->missed_why);
+	s->is_failing = true;
+}
+
+/* ---- the process that writes slices ---- */
+
+static int arm(const struct csink_slices *s)
+{
+	struct itimerspec due = {.it_value = {.tv_sec = (time_t)(s->clock.due_ns / CSINK_NS_PER_S),
+					      .tv_nsec = (long)(s->clock.due_ns % CSINK_NS_PER_S)}};
+
+	return timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &due, NULL) ? -errno : 0;
+}
+
+/* What came since the slice before; from then on, if it could be written, the next one begins at the moment. */
+static int write_until(struct csink_slices *s, struct csink_moment *to)
+{
+	struct csink_slice slice = describe(s, to, false);
+	struct csink_profile *profile = NULL;
+	char path[PATH_MAX];
+	int err = csink_collect_slice(s->base, to, &slice, &profile);
+
+	if (!err)
+		err = write_slice(s, profile, path);
+	csink_profile_free(profile);
+	if (err)
+		return err;
+	count_written(s, path);
+	csink_moment_free(s->base);
+	s->base = to;
+	return 0;
+}
+
+/* The end of a slice. */
+static void cut(struct csink_slices *s)
+{
+	uint64_t realtime_ns = csink_clock_ns(CLOCK_REALTIME), former_ns = s->clock.due_ns;
+	uint64_t named_ns = csink_slice_clock_next(&s->clock, realtime_ns, csink_monotonic_ns());
+	struct csink_moment *to = NULL;
+	int err = *s->run_dir ? csink_moment_take(s->run_dir, 0, &to) : -ENOENT;
+
+	arm(s);
+	if (err == -ENOENT) /* no program has started that is recorded */
+		return;
+	/* Ends that passed while a slice was written, or the machine slept. */
+	if (s->clock.due_ns > former_ns + s->clock.slice_ns)
+		s->nr_missed += (uint32_t)((s->clock.due_ns - former_ns) / s->clock.slice_ns - 1);
+	if (!err)
+		err = write_until(s, to);
+	if (err) {
+		csink_moment_free(to);
+		miss(s, err);
+		return;
+	}
+	s->start_monotonic_ns = csink_moment_ns(to);
+	s->start_realtime_ns = realtime_ns;
+	s->named_ns = named_ns;
+}
+
+/* In its place, or where there is room. */
+static int save_last(struct csink_slices *s, const struct csink_profile *profile)
+{
+	char path[PATH_MAX], other[PATH_MAX], kept[PATH_MAX + 32];
+	int first = write_slice(s, profile, path), err = first;
+
+	for (uint32_t i = 0; err && !csink_output_fallback(path, i, other, sizeof(other)); i++) {
+		err = csink_pprof_write_as(profile, other, CSINK_OUTFILE_PRIVATE);
+		if (err)
+			continue;
+		snprintf(kept, sizeof(kept), "the last slice is in %s", other);
+		csink_say_unwritten(path, -first, kept);
+		strcpy(path, other);
+	}
+	if (err)
+		csink_say_unwritten(path, -first, "nor could the last slice be saved elsewhere");
+	else
+		count_written(s, path);
+	return err;
+}
+
+static int write_last(struct csink_slices *s)
+{
+	struct csink_profile *profile = NULL;
+	struct csink_moment *to = NULL;
+	struct csink_slice slice;
+	int err = *s->run_dir ? csink_moment_take_last(s->run_dir, &to) : -ENOENT;
+
+	if (err == -ENOENT && !s->base) /* nothing was recorded: totals alone */
+		err = 0;
+	if (s->base && csink_monotonic_ns() >= s->clock.due_ns)
+		s->nr_missed += (uint32_t)((csink_monotonic_ns() - s->clock.due_ns) / s->clock.slice_ns + 1);
+	slice = describe(s, to, true);
+	err = err ?: csink_collect_slice(s->base, to, &slice, &profile);
+	if (err)
+		csink_say("no last slice: %s", strerror(-err));
+	else
+		err = save_last(s, profile);
+	csink_profile_free(profile);
+	csink_moment_free(to);
+	csink_moment_free(s->base);
+	s->base = NULL;
+	return err;
+}
+
+/* ---- between it and the launcher ---- */
+
+/* The launcher's last words, with what the pointers of outside point to behind them. */
+struct farewell {
+	struct csink_outside outside;
+	char run_dir[CSINK_RUN_DIRECTORY_PATH];
+};
+
+#define MAX_NOTE 4096
+
+static int put(int fd, const void *data, size_t bytes)
+{
+	for (const char *at = data; bytes;) {
+		ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EPIPE;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int get(int fd, void *data, size_t bytes)
+{
+	for (char *at = data; bytes;) {
+		ssize_t n = recv(fd, at, bytes, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EPIPE;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int put_farewell(int fd, const struct csink_slices *s)
+{
+	struct farewell farewell = {.outside = *s->outside};
+	const struct csink_outside *out = s->outside;
+	int err;
+
+	strcpy(farewell.run_dir, s->run_dir);
+	err = put(fd, &farewell, sizeof(farewell))
+		      ?: put(fd, out->processes, out->processes ? out->nr_processes * sizeof(*out->processes) : 0)
+		      ?: put(fd, out->threads, out->nr_threads * sizeof(*out->threads));
+	for (uint32_t i = 0; !err && i < out->nr_notes; i++) {
+		char note[MAX_NOTE];
+
+		snprintf(note, sizeof(note), "%s", out->notes[i]);
+		err = put(fd, note, sizeof(note));
+	}
+	return err;
+}
+
+/* Malloc'ed, and filled. NULL: it was not got. */
+static void *get_array(int fd, uint64_t nr, size_t size)
+{
+	void *all = calloc(nr + 1, size);
+
+	if (all && get(fd, all, nr * size)) {
+		free(all);
+		return NULL;
+	}
+	return all;
+}
+
+/* This process ends soon: what is allocated is left to that. Returns 0, or -EPIPE: there is no launcher any more. */
+static int get_farewell(int fd, struct farewell *farewell)
+{
+	struct csink_outside *out = &farewell->outside;
+	char *notes;
+
+	if (get(fd, farewell, sizeof(*farewell)))
+		return -EPIPE;
+	if (out->processes)
+		out->processes = get_array(fd, out->nr_processes, sizeof(*out->processes));
+	out->threads = get_array(fd, out->nr_threads, sizeof(*out->threads));
+	notes = get_array(fd, out->nr_notes, MAX_NOTE);
+	out->notes = calloc(out->nr_notes + 1UL, sizeof(*out->notes));
+	if (!out->threads || !notes || !out->notes)
+		return -EPIPE;
+	for (uint32_t i = 0; i < out->nr_notes; i++)
+		out->notes[i] = notes + (size_t)i * MAX_NOTE;
+	return 0;
+}
+
+/* Nothing of the launcher's is kept open: it waits for the ends of some. */
+static void leave_launcher(int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	dup2(fd, STDERR_FILENO + 1);
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	close_range(STDERR_FILENO + 2, ~0U, 0);
+	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + WRITER_NICE);
+}
+
+/* Without the launcher, which was killed, the last slice has no totals. */
+static void serve(struct csink_slices *s, int fd)
+{
+	static struct farewell farewell;
+	static struct csink_outside none;
+	struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.events = POLLIN}};
+	uint64_t times;
+
+	s->timer_fd = fds[1].fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	csink_symbols_keep_begin();
+	arm(s);
+	while (poll(fds, CSINK_ARRAY_SIZE(fds), -1) < 0 || !fds[0].revents) {
+		if (fds[1].revents && read(s->timer_fd, &times, sizeof(times)) == sizeof(times))
+			cut(s);
+	}
+	memcpy(none.command, s->outside->command, sizeof(none.command));
+	s->outside = &none;
+	if (!get_farewell(fd, &farewell)) {
+		s->outside = &farewell.outside;
+		strcpy(s->run_dir, farewell.run_dir);
+	}
+	s->answer.err = write_last(s);
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+	put(fd, &s->answer, sizeof(s->answer));
+}
+
+int csink_slices_begin(struct csink_slices *s)
+{
+	int fds[2], err;
+
+	s->start_monotonic_ns = csink_monotonic_ns();
+	s->start_realtime_ns = s->run_start_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
+	s->named_ns = csink_slice_clock_next(&s->clock, s->start_realtime_ns, s->start_monotonic_ns);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	s->writer = fork();
+	if (!s->writer) {
+		leave_launcher(fds[1]);
+		serve(s, STDERR_FILENO + 1);
+		_exit(0);
+	}
+	err = s->writer < 0 ? -errno : 0;
+	close(fds[1]);
+	if (err)
+		close(fds[0]);
+	s->fd = err ? -1 : fds[0];
+	return err;
+}
+
+int csink_slices_finish(struct csink_slices *s)
+{
+	int err = s->fd < 0 ? -EPIPE : put_farewell(s->fd, s);
+
+	err = err ?: get(s->fd, &s->answer, sizeof(s->answer));
+	if (s->fd >= 0) {
+		close(s->fd);
+		while (waitpid(s->writer, NULL, 0) < 0 && errno == EINTR)
+			;
+		s->fd = -1;
+	}
+	if (!err)
+		return s->answer.err;
+	if (s->writer > 0)
+		csink_say("the process that wrote slices was ended: the last slice has the whole run");
+	s->answer.err = write_last(s);
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+	return s->answer.err;
+}
+
+void csink_slices_cancel(struct csink_slices *s)
+{
+	if (s->fd < 0)
+		return;
+	kill(s->writer, SIGKILL);
+	while (waitpid(s->writer, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(s->fd);
+	s->fd = -1;
+}

@@ -1,0 +1,89 @@
+/*
+ * A run whose profile is written in slices while it goes on. A slice is what came between two moments of the recordings
+ * (launcher/collect/moment.h), so that nothing is asked of the programs. They are written by a process of their own,
+ * which goes on if the launcher is killed; one that could not be written leaves its time to the next. Context of
+ * everything here: thread.
+ */
+#ifndef CSINK_SLICES_H
+#define CSINK_SLICES_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "launcher/base/options.h"
+#include "launcher/collect/moment.h"
+#include "launcher/collect/run_directory.h"
+#include "launcher/session/slice_clock.h"
+#include "launcher/session/slice_names.h"
+
+#define CSINK_SLICES_FREQUENCY 97 /* by default: for programs that run for months */
+
+/* Rows of the commands that can write slices. */
+#define CSINK_SLICES_OPTIONS(X)                                                                                        \
+	X(ROTATE, 0, "SECONDS", "", CSINK_OPT_SECONDS | CSINK_OPT_UNITS,                                               \
+	  "write a profile of each such time (60s, 5m, 1h) while the run goes on: slices; samples 97 times a second")  \
+	X(KEEP, 0, "N", "24", CSINK_OPT_NUMBER | CSINK_OPT_ZERO,                                                       \
+	  "with --rotate: how many slices are kept; the oldest are removed; 0: all")                                   \
+	X(KEEP_BYTES, 0, "BYTES", "0", CSINK_OPT_BYTES | CSINK_OPT_ZERO,                                               \
+	  "with --rotate: how many bytes of slices are kept (K, M, G); 0: no limit")
+
+struct csink_slices {
+	/* Set by the caller. */
+	char run_dir[CSINK_RUN_DIRECTORY_PATH]; /* of the recordings; "": there are none */
+	struct csink_slice_names names;
+	struct csink_slice_clock clock;                  /* slice_ns */
+	uint64_t keep, keep_bytes;                       /* 0: no bound */
+	const struct csink_outside *outside;             /* the run's description, and at its end its totals */
+	void (*on_written)(void *arg, const char *path); /* in the process that has written a slice; may be NULL */
+	void *arg;
+
+	/* Of the launcher, and in the end what came of it. */
+	int fd; /* to the process that writes slices; -1: there is none */
+	pid_t writer;
+	struct csink_slices_answer {
+		int err; /* of the last slice, which has been reported */
+		uint64_t nr_written, nr_removed;
+		char last_path[PATH_MAX]; /* before the run: the first one's */
+	} answer;
+
+	/* Of that process. */
+	int timer_fd;
+	uint64_t next_number;
+	uint64_t run_start_realtime_ns, start_monotonic_ns, start_realtime_ns; /* start: of the slice that goes on */
+	uint64_t named_ns;                                                     /* that its name has */
+	uint32_t nr_missed;                                                    /* before it, whose time it has */
+	char missed_why[200];
+	bool is_failing;           /* that has been reported */
+	struct csink_moment *base; /* that the slices until now reach to; NULL: none yet */
+};
+
+/**
+ * Find out what the options ask for: names, length and bounds; the first slice's name is in answer.last_path.
+ * @row, @output  of --rotate and of --output in their table: what is wrong with them is reported.
+ * Returns 1, 0 (no slices), or -EINVAL.
+ */
+int csink_slices_resolve(struct csink_slices *slices, const struct csink_options *o, uint32_t row, uint32_t output,
+			 const char *command, int32_t pid);
+
+/** Is the timer engine the better one at a rate? Where no PMU's event samples, and the kernel's tick is twice as often.
+ */
+bool csink_slices_prefer_timer(uint64_t frequency);
+
+/**
+ * The run begins: start the process that writes slices. It is called before events are opened that children inherit,
+ * and when signals are blocked. Returns 0 or -errno; then all of the run is in the last slice.
+ */
+int csink_slices_begin(struct csink_slices *slices);
+
+/**
+ * The run has ended, and its recordings are complete: have the last slice written, elsewhere where its place cannot be
+ * written. Returns 0, or -errno: that has been reported.
+ */
+int csink_slices_finish(struct csink_slices *slices);
+
+/** The command was not run: nothing is written. */
+void csink_slices_cancel(struct csink_slices *slices);
+
+#endif

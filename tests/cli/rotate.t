@@ -1,0 +1,267 @@
+#!/bin/bash
+# countersink run --rotate: a profile of each slice of a run. Together they have what one profile of the same recordings has.
+. "$(dirname "$0")/lib.sh"
+
+mkdir -m 711 shm
+XDG_RUNTIME_DIR=$TMP/shm
+export XDG_RUNTIME_DIR
+launcher=
+trap '[ -z "$launcher" ] || kill -CONT "$launcher"; touch "$TMP/go"; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+
+# ---- what is refused
+refused() { # PATTERN NAME OPTION...
+	pattern=$1 name=$2
+	shift 2
+	countersink "$@" -- touch was_run >out 2>err
+	is "$?" 125 "$name: status 125"
+	like "$(cat err)" "$pattern" "$name: the reason is reported"
+	ok "$name: nothing is run" test ! -e was_run
+}
+refused "option --rotate: '0' is not a time above 0" "a slice of 0" --rotate=0
+refused "option --rotate: '-1' is not a time above 0 \(as 60s, 5m, 1h; without a unit, seconds\)" "a negative slice" --rotate=-1
+refused "option --rotate: '5x' is not a time" "an unknown unit" --rotate=5x
+refused "option --rotate: '5sm' is not a time" "two units" --rotate=5sm
+refused "option --rotate: '101d' is too long" "101 days" --rotate=101d
+refused 'option --rotate: a slice takes at least 0.1 s' "a slice that is too short" --rotate=0.05s
+COUNTERSINK_ROTATE=soon refused "COUNTERSINK_ROTATE in the environment: 'soon' is not a time" "the environment"
+refused "option --keep: '-1' is not a whole number" "a negative number of slices" --rotate=1 --keep=-1
+refused "option --keep-bytes: '1X' is not a number of bytes" "an unknown unit of bytes" --rotate=1 --keep-bytes=1X
+refused "option --output: slices are profiles, and x.*html asks for another format" "a page" --rotate=1 -o x.html
+refused "option --output: '%q' means nothing: .*%t start" "an unknown letter" --rotate=1 -o %q.pb.gz
+refused 'option --output: %t is in the name of a directory' "a directory of each slice" --rotate=1 -o %t/x.pb.gz
+is "$(countersink --rotate=5m --print-config | awk '$1 == "rotate" || $1 ~ /^keep/ { print $1, $2 }' | paste -sd,)" \
+	"rotate 5m,keep 24,keep-bytes 0" "defaults"
+
+# ---- what a run consists of
+# A recording of the whole run is copied when the command has ended, while the launcher, which is stopped, does not know it.
+start() { # OUTPUT OPTION... -- COMMAND...: in the background; the command goes on until there is a file `go`
+	rm -rf go shm/*
+	output=$1
+	shift
+	countersink -q -o "$output" --keep=0 "$@" >out 2>err &
+	launcher=$!
+}
+slices() { # how many there are
+	find . -maxdepth 2 -name "$(basename "${output%.pb.gz}").*.pb.gz" | wc -l
+}
+has_slices() { # N
+	[ "$(slices)" -ge "$1" ]
+}
+state() { # PID STATE
+	grep -q "^State:.$2" "/proc/$1/status"
+}
+command_of() { # the child of the launcher that is not one of its own
+	for child in $(pgrep -P "$1"); do
+		[ "$(cat "/proc/$child/comm")" = countersink ] || echo "$child"
+	done
+}
+finish() { # the run ends; its recordings are in copy
+	command=$(command_of "$launcher")
+	kill -STOP "$launcher"
+	wait_until 30 state "$launcher" T
+	touch go
+	wait_until 60 state "$command" Z
+	rm -rf copy
+	cp -r shm/countersink-* copy
+	kill -CONT "$launcher"
+	wait "$launcher"
+	status=$?
+	launcher=
+}
+cat >rows.py <<'E2'
+# rows.py FILE: the values of each function, by those that are accounted for and not sampled last
+import json, subprocess, sys
+d = json.loads(subprocess.check_output(["countersink", "report", "-j", "-a", sys.argv[1]]))
+for r in sorted(d["rows"], key=lambda r: (r["name"], r["module"] or "", r.get("file") or "")):
+    if not r["pseudo"] and any(r["values"].values()):
+        print(r["name"], r["module"], r.get("file"), r["self"], r["total"], sorted(r["values"].items()))
+E2
+cat >sums.py <<'E2'
+# sums.py FILE...: of each type, the sum
+import json, subprocess, sys
+total = {}
+for f in sys.argv[1:]:
+    for t in json.loads(subprocess.check_output(["countersink", "report", "-j", "-n", "1", f]))["types"]:
+        total[t["name"]] = total.get(t["name"], 0) + t["sum"]
+print(sorted(total.items()))
+E2
+facts() { # FILE KEY
+	countersink report -j -n 1 "$1" | python3 -c '
+import json, sys
+print("; ".join(f[len(sys.argv[1]) + 2:] for f in json.load(sys.stdin)["facts"] if f.startswith(sys.argv[1] + ": ")))' "$2"
+}
+list() {
+	find . -maxdepth 2 -name "$(basename "${output%.pb.gz}").*.pb.gz" | sort
+}
+merged_as_whole() { # NAME
+	# shellcheck disable=SC2046
+	countersink merge -q -o merged.pb.gz $(list) 2>merge.err
+	countersink report -q -o whole.pb.gz copy 2>report.err
+	python3 rows.py merged.pb.gz >merged.rows
+	python3 rows.py whole.pb.gz >whole.rows
+	ok "$1: there are functions" test -s whole.rows
+	is "$(diff merged.rows whole.rows)" "" "$1: each function has the same weights in all slices as in one profile"
+}
+
+# shellcheck disable=SC2016
+until_go='until [ -e go ]; do "$0" 20; done; "$0" 60'
+start burn.pb.gz -F 997 --rotate=0.3s -- bash -c "$until_go" "$TARGETS/burn"
+ok "a fork tree of C programs: slices are written while it runs" wait_until 60 has_slices 3
+finish
+is "$status $(cat err)" "0 " "its status, and no message"
+merged_as_whole "a fork tree of C programs"
+numbers=$(for f in $(list); do facts "$f" slice; done)
+is "$numbers" "$(seq "$(slices)")" "slices are numbered from 1"
+states=$(for f in $(list); do facts "$f" run; done | uniq -c | awk '{ $1 = ""; print }' | paste -sd,)
+is "$states" " goes on, ended" "the last one alone says that the run has ended"
+is "$(for f in $(list); do facts "$f" run_start; done | uniq | wc -l)" 1 "all have the start of the run"
+is "$(for f in $(list); do facts "$f" slice_start; done | sort -C && echo sorted)" sorted "each begins after the one before"
+like "$(facts "$(list | head -n 1)" slice_start)" '^20[0-9-]+T[0-9:]+\.[0-9]{3}Z$' "when, in UTC"
+is "$(facts "$(list | tail -n 1)" exit)" "status 0" "the last one has the exit status"
+like "$(facts "$(list | head -n 1)" note)" '^--rotate samples by timers|^$' "a note has the engine's reason"
+is "$(ls shm)" "" "no recording is left"
+
+start python.pb.gz -F 997 --engine=sigtrap --rotate=0.3 -- python3 -c '
+import os
+def work(n):
+    return sum(i * i for i in range(n))
+while not os.path.exists("go"):
+    work(20000)
+    open("ready", "w")
+work(100000)'
+wait_until 60 test -e ready
+before=$(slices)
+ok "python3: slices" wait_until 60 has_slices $((before + 2))
+finish
+is "$status $(cat err)" "0 " "python3: its status, and no message"
+merged_as_whole python3
+like "$(cat merged.rows)" '^work[ .]' "python3: functions of the program"
+
+# shellcheck disable=SC2016
+start chain.pb.gz -F 997 --engine=sigtrap --rotate=0.3 -- bash -c 'until [ -e go ]; do "$0" 5 20000; done; exec "$0" 5 40000' "$TARGETS/exec_chain"
+ok "chains of execs: slices" wait_until 60 has_slices 2
+finish
+is "$status $(cat err)" "0 " "chains of execs: its status, and no message"
+merged_as_whole "chains of execs"
+
+# ---- what the kernel accounted
+output=sum.pb.gz
+countersink -q -o "$output" -F 997 --rotate=0.4 -- "$TARGETS/rusage" cpu_ns "$TARGETS/burn" 1500 >out 2>err
+has_slices 2
+is $? 0 "a program of 1.5 s has slices of 0.4 s"
+# shellcheck disable=SC2046
+sum=$(python3 sums.py $(list) | sed 's/.*task-clock., \([0-9]*\).*/\1/')
+is "$(awk -v sum="$sum" -v cpu="$(cat cpu_ns)" 'BEGIN { print (sum > 0.99 * cpu && sum < 1.01 * cpu) ? "near" : sum " of " cpu }')" near \
+	"slices have, within 1 %, what getrusage(2) has"
+countersink -o whole.pb.gz -F 997 --rotate=10m -- "$TARGETS/burn" 300 >out 2>err
+output=whole.pb.gz
+is "$(slices)" 1 "a run that is shorter than a slice: one"
+like "$(cat err)" '^countersink: 1 slice written, 0 removed .*; the last one is whole\.[0-9TZ]+\.0001\.pb\.gz$' "it is named"
+like "$(cat err)" ' of CPU time in .* 1 process, 1 thread; ' "the report is of the whole run"
+
+# ---- names, on the wall clock
+start clock.pb.gz --rotate=2s -- sh -c 'until [ -e go ]; do sleep 0.05; done'
+ok "a program that sleeps has slices, too" wait_until 60 has_slices 3
+finish
+is "$(list | sed -n '2,$p' | sed 's/.*T....\(..\)Z.*/\1/' | awk '{ print $1 % 2 }' | sort -u)" 0 "slices begin at multiples of their length"
+is "$(list | sed 's/.*Z\.\([0-9]*\)\.pb\.gz/\1/' | paste -sd' ')" "$(seq -f %04g "$(slices)" | paste -sd' ')" "numbers in names grow from 1"
+before=$(slices)
+start clock.pb.gz --rotate=2s -- true
+wait "$launcher"
+launcher=
+is "$(list | tail -n 1 | sed 's/.*Z\.\([0-9]*\)\.pb\.gz/\1/')" "$(printf %04d $((before + 1)))" "the next run goes on from there"
+SLURM_JOB_ID=17 SLURM_STEP_ID=3 countersink -q --rotate=1m -o 'j%j.%s.%n.%p.%t.pb.gz' -- true
+like "$(ls j17*)" '^j17\.3\.1\.[0-9]+\.[0-9]{8}T[0-9]{6}Z\.pb\.gz$' "job, step, ranks, PID and time"
+SLURM_JOB_ID=17 countersink -q -o 'once.%j.%t.pb.gz' -- true
+like "$(ls once*)" '^once\.17\.[0-9]{8}T[0-9]{6}Z\.pb\.gz$' "without --rotate as well"
+
+# ---- bounds
+touch keep.pb.gz keep.20200101T000000Z.1.pb.gz keep.20200101T000000Z.0001.pb.gz.17
+start keep.pb.gz --rotate=0.2 --keep=2 -- sh -c 'until [ -e go ]; do sleep 0.05; done'
+fourth() { find . -name 'keep.20*Z.0004.pb.gz' | grep -q .; }
+ok "slices go on" wait_until 60 fourth
+finish
+is "$(find . -name 'keep.202[1-9]*' | wc -l)" 2 "--keep=2: two are left"
+ok "the oldest are gone" test -z "$(find . -name 'keep.*.000[12].pb.gz')"
+is "$(ls keep.pb.gz keep.2020* | wc -l)" 3 "no other file is removed"
+bytes=$(list | tail -n 1 | xargs stat -c %s)
+start bytes.pb.gz --rotate=0.2 --keep=0 --keep-bytes=$((3 * bytes)) -- sh -c 'until [ -e go ]; do sleep 0.05; done'
+eighth() { find . -name 'bytes.*.0008.pb.gz' | grep -q .; }
+ok "slices go on" wait_until 60 eighth
+finish
+ok "--keep-bytes: no more bytes than that" test "$(list | xargs stat -c %s | paste -sd+ | bc)" -le $((3 * bytes))
+start all.pb.gz --rotate=0.1 --keep=0 -- sh -c 'until [ -e go ]; do sleep 0.05; done'
+ok "--keep=0: more than 24 are written" wait_until 60 has_slices 26
+finish
+is "$(list | head -n 1 | sed 's/.*Z\.\([0-9]*\)\.pb\.gz/\1/')" 0001 "--keep=0: all are kept"
+
+# ---- ends that are none
+# shellcheck disable=SC2016
+start killed.pb.gz -F 997 --rotate=0.3 -- bash -c 'until [ -e go ]; do "$0" 20; done; kill -9 $$' "$TARGETS/burn"
+ok "slices of a program that is going to be killed" wait_until 60 has_slices 2
+finish
+is "$status" 137 "killed: the status"
+is "$(facts "$(list | tail -n 1)" exit)" "signal 9 (Killed)" "killed: the last slice says it"
+countersink report -q -o whole.pb.gz copy 2>report.err
+# shellcheck disable=SC2046
+is "$(python3 sums.py $(list) | sed 's/, (.task-clock.*//')" "$(python3 sums.py whole.pb.gz | sed 's/, (.task-clock.*//')" "killed: no sample is lost, none is counted twice"
+
+start orphan.pb.gz -F 997 --rotate=0.3 -- bash -c "$until_go" "$TARGETS/burn"
+ok "slices of a launcher that is going to be killed" wait_until 60 has_slices 2
+before=$(slices)
+writer=$(pgrep -P "$launcher" -x countersink | head -n 1)
+kill -9 "$launcher"
+wait "$launcher" 2>/dev/null
+launcher=
+touch go
+ended() { [ "$(facts "$(list | tail -n 1)" run)" = ended ]; }
+ok "the launcher is killed: a last slice is written" wait_until 60 ended
+ok "and the process that wrote it ends" wait_until 60 test ! -e "/proc/$writer"
+ok "there are more than before" test "$(slices)" -gt "$before"
+
+countersink --rotate=1 -o nothing.pb.gz -- ./not_there >out 2>err
+is "$? $(cat err)" "127 countersink: ./not_there: No such file or directory" "a command that is not there"
+is "$(ls nothing* 2>&1 | grep -c gz$)" 0 "it leaves no slice"
+
+# ---- a disk that is full for a while
+if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
+	skip "a full disk" "only root can mount a small file system"
+else
+	mkdir -p small
+	# shellcheck disable=SC2016
+	unshare -m bash -c '
+		. "$0/tests/cli/lib.sh"
+		cd "$1" && XDG_RUNTIME_DIR=$1/shm && mount -t tmpfs -o size=128k none small && rm -rf go shm/* || exit 1
+		there() { ls small/*."$1".pb.gz; }
+		filled() { grep -q "could not be written" err; }
+		rest() { [ "$(ls small/p.*.pb.gz | wc -l)" -gt "$1" ]; }
+		countersink -q -F 997 -o small/p.pb.gz --rotate=0.3 -- bash -c "$2" "$TARGETS/burn" >out 2>err &
+		launcher=$!
+		wait_until 60 there 0001
+		cat /dev/zero >small/fill 2>/dev/null
+		wait_until 60 filled
+		before=$(ls small/p.*.pb.gz | wc -l)
+		ls small | grep -vc "^p\..*gz$\|^fill$" >leftovers
+		rm small/fill
+		wait_until 60 rest "$before"
+		kill -STOP $launcher
+		command=$(pgrep -P $launcher -x bash)
+		touch go
+		gone() { grep -q "^State:.Z" /proc/$command/status; }
+		wait_until 60 gone
+		rm -rf copy
+		cp -r shm/countersink-* copy
+		kill -CONT $launcher
+		wait $launcher
+		mkdir full && cp small/p.* full/' "$SRC" "$TMP" "$until_go" >full.out 2>&1
+	is "$(cat leftovers)" 0 "a full disk leaves no torn file"
+	is "$(grep -c "a slice could not be written: No space left on device; the next one will have its time, too" err)" 1 "it is reported, once"
+	warning=$(for f in full/p.*; do facts "$f" warning; done | grep -v '^$')
+	like "$warning" '^[0-9]+ slices? before this one (was|were) not written, No space left on device: this one has their time, too$' \
+		"the next slice says that it has more than its own time"
+	output=full/p.pb.gz
+	merged_as_whole "a full disk"
+	mkdir -p small
+fi
+
+done_testing
