@@ -455,25 +455,34 @@ static void add_base(struct csink_attach_images *images, const struct csink_atta
 	}
 }
 
-int csink_attach_follow_look(struct csink_attach_follow *follow, const char *all, const char *last,
-			     const struct csink_attach_base *base, struct csink_attach_base *now)
+int csink_attach_follow_since(struct csink_attach_follow *follow, const char *directory,
+			      const struct csink_attach_base *base, struct csink_attach_base *now)
 {
 	struct csink_attach_images *images = &follow->images;
 	int err;
 
-	now->nr_rows = images->nr_rows;
-	now->rows = calloc(images->nr_rows + 1UL, sizeof(*now->rows));
-	err = now->rows ? write_recordings(follow, all) : -ENOMEM;
-	for (uint32_t i = 0; !err && i < now->nr_rows; i++) {
+	*now = (struct csink_attach_base){.rows = calloc(images->nr_rows + 1UL, sizeof(*now->rows)),
+					  .nr_rows = images->nr_rows};
+	if (!now->rows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < now->nr_rows; i++) {
 		now->rows[i].nr_samples = images->rows[i].nr_samples;
 		memcpy(now->rows[i].weights, images->rows[i].weights, sizeof(now->rows[i].weights));
 	}
-	if (!err) {
-		add_base(images, base, UINT64_MAX);
-		err = write_recordings(follow, last);
-		add_base(images, base, 1);
+	add_base(images, base, UINT64_MAX);
+	err = write_recordings(follow, directory);
+	add_base(images, base, 1);
+	if (err) {
+		free(now->rows);
+		now->rows = NULL;
 	}
 	return err;
+}
+
+int csink_attach_follow_look(struct csink_attach_follow *follow, const char *all, const char *last,
+			     const struct csink_attach_base *base, struct csink_attach_base *now)
+{
+	return write_recordings(follow, all) ?: csink_attach_follow_since(follow, last, base, now);
 }
 
 int csink_attach_follow_save(struct csink_attach_follow *follow, const char *directory)

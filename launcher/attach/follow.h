@@ -61,6 +61,14 @@ struct csink_attach_base {
 };
 
 /**
+ * While it goes on: the recordings of what came since a base.
+ * @now  becomes the base of what comes next; its rows are freed by free(3).
+ * Returns 0 or -errno; then there is nothing to be freed.
+ */
+int csink_attach_follow_since(struct csink_attach_follow *follow, const char *directory,
+			      const struct csink_attach_base *base, struct csink_attach_base *now);
+
+/**
  * While it goes on: the recordings of what was sampled until now, and of what came since the last look.
  * @all, @last  directories for them.
  * @base        what the last look found, all 0 at first.

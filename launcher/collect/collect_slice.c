@@ -51,6 +51,16 @@ int csink_collect_slice(const struct csink_moment *before, struct csink_moment *
 	return csink_collect_finish(c, NULL, out);
 }
 
+int csink_collect_slice_directory(const char *directory, const struct csink_slice *slice, struct csink_profile **out)
+{
+	struct collector *c = csink_collect_begin(slice->outside);
+
+	if (!c)
+		return -ENOMEM;
+	c->slice = slice;
+	return csink_collect_finish(c, directory, out);
+}
+
 /* ---- the comments ---- */
 
 static const char *utc(uint64_t realtime_ns, char text[40])

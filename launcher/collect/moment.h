@@ -65,4 +65,10 @@ struct csink_slice {
 int csink_collect_slice(const struct csink_moment *before, struct csink_moment *now, const struct csink_slice *slice,
 			struct csink_profile **out);
 
+/**
+ * The same from a directory with recordings of what came in a slice alone, of processes that are sampled from outside.
+ * @slice  its outside has what was counted in it.
+ */
+int csink_collect_slice_directory(const char *directory, const struct csink_slice *slice, struct csink_profile **out);
+
 #endif

@@ -95,10 +95,8 @@ bool csink_slices_prefer_timer(uint64_t frequency)
 
 /* ---- one slice ---- */
 
-static struct csink_slice describe(const struct csink_slices *s, const struct csink_moment *to, bool is_last)
+struct csink_slice csink_slices_describe(const struct csink_slices *s, uint64_t end_ns, bool is_last)
 {
-	uint64_t end_ns = to ? csink_moment_ns(to) : csink_monotonic_ns();
-
 	return (struct csink_slice){
 		.number = s->answer.nr_written + 1,
 		.start_realtime_ns = s->start_realtime_ns,
@@ -145,6 +143,7 @@ static void pass_on(const struct csink_slices *s, const char *path)
 		_exit(0);
 }
 
+/* The slice is written. */
 static void count_written(struct csink_slices *s, const char *path)
 {
 	s->answer.nr_written++;
@@ -156,7 +155,17 @@ static void count_written(struct csink_slices *s, const char *path)
 	pass_on(s, path);
 }
 
-static void miss(struct csink_slices *s, int err)
+int csink_slices_write(struct csink_slices *s, const struct csink_profile *profile)
+{
+	char path[PATH_MAX];
+	int err = write_slice(s, profile, path);
+
+	if (!err)
+		count_written(s, path);
+	return err;
+}
+
+void csink_slices_miss(struct csink_slices *s, int err)
 {
 	snprintf(s->missed_why, sizeof(s->missed_why), "%s", csink_outfile_error(-err));
 	s->nr_missed++;
@@ -178,17 +187,15 @@ static int arm(const struct csink_slices *s)
 /* What came since the slice before; from then on, if it could be written, the next one begins at the moment. */
 static int write_until(struct csink_slices *s, struct csink_moment *to)
 {
-	struct csink_slice slice = describe(s, to, false);
+	struct csink_slice slice = csink_slices_describe(s, csink_moment_ns(to), false);
 	struct csink_profile *profile = NULL;
-	char path[PATH_MAX];
 	int err = csink_collect_slice(s->base, to, &slice, &profile);
 
 	if (!err)
-		err = write_slice(s, profile, path);
+		err = csink_slices_write(s, profile);
 	csink_profile_free(profile);
 	if (err)
 		return err;
-	count_written(s, path);
 	csink_moment_free(s->base);
 	s->base = to;
 	return 0;
@@ -212,7 +219,7 @@ static void cut(struct csink_slices *s)
 		err = write_until(s, to);
 	if (err) {
 		csink_moment_free(to);
-		miss(s, err);
+		csink_slices_miss(s, err);
 		return;
 	}
 	s->start_monotonic_ns = csink_moment_ns(to);
@@ -220,8 +227,7 @@ static void cut(struct csink_slices *s)
 	s->named_ns = named_ns;
 }
 
-/* In its place, or where there is room. */
-static int save_last(struct csink_slices *s, const struct csink_profile *profile)
+int csink_slices_write_last(struct csink_slices *s, const struct csink_profile *profile)
 {
 	char path[PATH_MAX], other[PATH_MAX], kept[PATH_MAX + 32];
 	int first = write_slice(s, profile, path), err = first;
@@ -252,12 +258,12 @@ static int write_last(struct csink_slices *s)
 		err = 0;
 	if (s->base && csink_monotonic_ns() >= s->clock.due_ns)
 		s->nr_missed += (uint32_t)((csink_monotonic_ns() - s->clock.due_ns) / s->clock.slice_ns + 1);
-	slice = describe(s, to, true);
+	slice = csink_slices_describe(s, to ? csink_moment_ns(to) : csink_monotonic_ns(), true);
 	err = err ?: csink_collect_slice(s->base, to, &slice, &profile);
 	if (err)
 		csink_say("no last slice: %s", strerror(-err));
 	else
-		err = save_last(s, profile);
+		err = csink_slices_write_last(s, profile);
 	csink_profile_free(profile);
 	csink_moment_free(to);
 	csink_moment_free(s->base);
@@ -395,13 +401,18 @@ static void serve(struct csink_slices *s, int fd)
 	put(fd, &s->answer, sizeof(s->answer));
 }
 
+void csink_slices_start(struct csink_slices *s)
+{
+	s->start_monotonic_ns = csink_monotonic_ns();
+	s->start_realtime_ns = s->run_start_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
+	s->named_ns = csink_slice_clock_next(&s->clock, s->start_realtime_ns, s->start_monotonic_ns);
+}
+
 int csink_slices_begin(struct csink_slices *s)
 {
 	int fds[2], err;
 
-	s->start_monotonic_ns = csink_monotonic_ns();
-	s->start_realtime_ns = s->run_start_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
-	s->named_ns = csink_slice_clock_next(&s->clock, s->start_realtime_ns, s->start_monotonic_ns);
+	csink_slices_start(s);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
 		return -errno;
 	s->writer = fork();
@@ -448,4 +459,14 @@ void csink_slices_cancel(struct csink_slices *s)
 		;
 	close(s->fd);
 	s->fd = -1;
+}
+
+void csink_slices_say(const struct csink_slices *s)
+{
+	const struct csink_slices_answer *answer = &s->answer;
+
+	if (answer->nr_written)
+		csink_say("%" PRIu64 " slice%s written, %" PRIu64 " removed (--keep, --keep-bytes); the last one is %s",
+			  answer->nr_written, answer->nr_written == 1 ? "" : "s", answer->nr_removed,
+			  answer->last_path);
 }

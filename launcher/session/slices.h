@@ -29,6 +29,8 @@
 	X(KEEP_BYTES, 0, "BYTES", "0", CSINK_OPT_BYTES | CSINK_OPT_ZERO,                                               \
 	  "with --rotate: how many bytes of slices are kept (K, M, G); 0: no limit")
 
+struct csink_profile;
+
 struct csink_slices {
 	/* Set by the caller. */
 	char run_dir[CSINK_RUN_DIRECTORY_PATH]; /* of the recordings; "": there are none */
@@ -83,7 +85,30 @@ int csink_slices_begin(struct csink_slices *slices);
  */
 int csink_slices_finish(struct csink_slices *slices);
 
+/** Say how many there are, and which is the last one. */
+void csink_slices_say(const struct csink_slices *slices);
+
 /** The command was not run: nothing is written. */
 void csink_slices_cancel(struct csink_slices *slices);
+
+/*
+ * The parts of it, for a command that takes what came in a slice from elsewhere. The structure may be in memory that is
+ * shared with the process that writes.
+ */
+
+/** The run begins: its first slice, and the end of that. */
+void csink_slices_start(struct csink_slices *slices);
+
+/** The slice that goes on, up to a moment of CLOCK_MONOTONIC. */
+struct csink_slice csink_slices_describe(const struct csink_slices *slices, uint64_t end_ns, bool is_last);
+
+/** Write a slice under its name, and remove what is too old. Returns 0, -errno or a negative csink_outfile_errno. */
+int csink_slices_write(struct csink_slices *slices, const struct csink_profile *profile);
+
+/** The same of the last one: elsewhere where its place cannot be written. What fails is reported. */
+int csink_slices_write_last(struct csink_slices *slices, const struct csink_profile *profile);
+
+/** A slice could not be written: report it, once, and have the next one say that it has its time. */
+void csink_slices_miss(struct csink_slices *slices, int err);
 
 #endif

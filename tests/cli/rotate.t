@@ -69,12 +69,14 @@ finish() { # the run ends; its recordings are in copy
 	launcher=
 }
 cat >rows.py <<'E2'
-# rows.py FILE: the values of each function, by those that are accounted for and not sampled last
+# rows.py FILE: of each function what was counted of it, and of all the CPU time that samples have. Of a thread that has
+# ended, CPU time is scaled to its clock, which is not known while it runs: of a function a slice may have a little more.
 import json, subprocess, sys
 d = json.loads(subprocess.check_output(["countersink", "report", "-j", "-a", sys.argv[1]]))
-for r in sorted(d["rows"], key=lambda r: (r["name"], r["module"] or "", r.get("file") or "")):
-    if not r["pseudo"] and any(r["values"].values()):
-        print(r["name"], r["module"], r.get("file"), r["self"], r["total"], sorted(r["values"].items()))
+rows = [r for r in d["rows"] if not r["pseudo"] and any(r["values"].values())]
+for r in sorted(rows, key=lambda r: (r["name"], r["module"] or "", r.get("file") or "")):
+    print(r["name"], r["module"], r.get("file"), sorted((k, v) for k, v in r["values"].items() if k != "task-clock"))
+print(sum(r["values"]["task-clock"] for r in rows), file=sys.stderr)
 E2
 cat >sums.py <<'E2'
 # sums.py FILE...: of each type, the sum
@@ -97,10 +99,12 @@ merged_as_whole() { # NAME
 	# shellcheck disable=SC2046
 	countersink merge -q -o merged.pb.gz $(list) 2>merge.err
 	countersink report -q -o whole.pb.gz copy 2>report.err
-	python3 rows.py merged.pb.gz >merged.rows
-	python3 rows.py whole.pb.gz >whole.rows
+	python3 rows.py merged.pb.gz >merged.rows 2>merged.ns
+	python3 rows.py whole.pb.gz >whole.rows 2>whole.ns
 	ok "$1: there are functions" test -s whole.rows
-	is "$(diff merged.rows whole.rows)" "" "$1: each function has the same weights in all slices as in one profile"
+	is "$(diff merged.rows whole.rows)" "" "$1: each function has the same counts in all slices as in one profile"
+	is "$(paste merged.ns whole.ns | awk '{ print ($1 > 0.99 * $2 && $1 < 1.01 * $2) ? "same" : $0 }')" same \
+		"$1: all have the same CPU time, but for less than 1 %"
 }
 
 # shellcheck disable=SC2016
@@ -121,7 +125,7 @@ is "$(facts "$(list | tail -n 1)" exit)" "status 0" "the last one has the exit s
 like "$(facts "$(list | head -n 1)" note)" '^--rotate samples by timers|^$' "a note has the engine's reason"
 is "$(ls shm)" "" "no recording is left"
 
-start python.pb.gz -F 997 --engine=sigtrap --rotate=0.3 -- python3 -c '
+start python.pb.gz -F 997 --engine=sigtrap -e task-clock,page-faults --rotate=0.3 -- python3 -c '
 import os
 def work(n):
     return sum(i * i for i in range(n))
@@ -138,7 +142,7 @@ merged_as_whole python3
 like "$(cat merged.rows)" '^work[ .]' "python3: functions of the program"
 
 # shellcheck disable=SC2016
-start chain.pb.gz -F 997 --engine=sigtrap --rotate=0.3 -- bash -c 'until [ -e go ]; do "$0" 5 20000; done; exec "$0" 5 40000' "$TARGETS/exec_chain"
+start chain.pb.gz -F 997 --engine=sigtrap -e task-clock,page-faults --rotate=0.3 -- bash -c 'until [ -e go ]; do "$0" 5 20000; done; exec "$0" 5 40000' "$TARGETS/exec_chain"
 ok "chains of execs: slices" wait_until 60 has_slices 2
 finish
 is "$status $(cat err)" "0 " "chains of execs: its status, and no message"
@@ -222,6 +226,38 @@ ok "there are more than before" test "$(slices)" -gt "$before"
 countersink --rotate=1 -o nothing.pb.gz -- ./not_there >out 2>err
 is "$? $(cat err)" "127 countersink: ./not_there: No such file or directory" "a command that is not there"
 is "$(ls nothing* 2>&1 | grep -c gz$)" 0 "it leaves no slice"
+
+# ---- attach
+needs_to_attach=$(countersink attach -q -d 0.1 -o probe.pb.gz -p $$ 2>&1)
+if [ ! -e probe.pb.gz ]; then
+	skip "attach --rotate" "attach is refused here: $needs_to_attach"
+else
+	rm -rf shm/*
+	"$TARGETS/burn" 100000000 >/dev/null &
+	target=$!
+	output=attached.pb.gz
+	countersink attach -F 997 --rotate=0.3 --keep=0 -o "$output" -p $target >out 2>err &
+	launcher=$!
+	ok "attach: slices" wait_until 60 has_slices 3
+	kill -TERM "$launcher"
+	wait "$launcher"
+	is $? 0 "attach: its status"
+	launcher=
+	kill -9 $target
+	wait $target 2>/dev/null
+	# shellcheck disable=SC2046
+	countersink merge -q -o merged.pb.gz $(list) 2>merge.err
+	whole=$(grep ' of CPU time in ' err)
+	merged=$(countersink report -n 1 merged.pb.gz 2>&1 | grep ' of CPU time in ')
+	is "${merged%% of CPU*} ${merged##*; }" "${whole%% of CPU*} ${whole##*; }" "attach: slices have the time and the samples of its report"
+	is "$(for f in $(list); do facts "$f" slice; done)" "$(seq "$(slices)")" "attach: slices are numbered from 1"
+	is "$(for f in $(list); do facts "$f" run; done | sort | uniq -c | awk '$2 == "ended" { print $1 }')" 1 "attach: one is the last"
+	like "$(cat err)" '^countersink: [0-9]+ slices written, 0 removed' "attach: how many there are is reported"
+	is "$(ls shm)" "" "attach: no directory is left"
+fi
+countersink attach --rotate=1 -o no.pb.gz -- touch was_run >out 2>err
+is "$? $(cat err)" "125 countersink: option --rotate: of a command that is started, \`countersink run --rotate\` writes slices" "attach: a command"
+ok "it is not run" test ! -e was_run
 
 # ---- a disk that is full for a while
 if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then

@@ -7,6 +7,7 @@
 
 #include "launcher/base/options.h"
 #include "launcher/base/send_url.h"
+#include "launcher/session/slices.h"
 
 #define CSINK_ATTACH_OPTIONS(X)                                                                                        \
 	X(PID, 'p', "PID[,PID]...", "", CSINK_OPT_NO_ENV,                                                              \
@@ -21,7 +22,8 @@
 	X(FREQUENCY, 'F', "HZ", "997", CSINK_OPT_NUMBER, "samples a second of each thread's CPU time")                 \
 	X(PERIOD, 'c', "N", "", CSINK_OPT_NUMBER, "sample every N events (ns for clocks) instead of --frequency")      \
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", 0,                                                                 \
-	  "profile to write; %p PID, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
+	  "profile to write; %p PID, %h host, %c command, %r rank, %t time, %% a percent sign; an older file becomes " \
+	  "FILE.old")                                                                                                  \
 	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_NO_ENV,                                         \
 	  "how stacks are walked (auto: dwarf, over a copy of the stack; libunwind where dwarf gives up)")             \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_NUMBER, "largest number of frames in a stack, at most 512")              \
@@ -35,7 +37,7 @@
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "print only errors; implies --no-report")                               \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print the counts as JSON on standard output")        \
-	CSINK_SEND_PROFILE_OPTIONS(X)
+	CSINK_SEND_PROFILE_OPTIONS(X) CSINK_SLICES_OPTIONS(X)
 
 #define CSINK_ATTACH_OPTION_ID(id, ...) CSINK_ATTACH_OPT_##id,
 enum csink_attach_opt { CSINK_ATTACH_OPTIONS(CSINK_ATTACH_OPTION_ID) CSINK_NR_ATTACH_OPTS };

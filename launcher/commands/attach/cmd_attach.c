@@ -21,6 +21,7 @@
 #include "launcher/collect/run_directory.h"
 #include "launcher/commands/attach/attach_json.h"
 #include "launcher/commands/attach/attach_options.h"
+#include "launcher/commands/attach/attach_slices.h"
 #include "launcher/commands/attach/choose_target.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/save.h"
@@ -44,6 +45,7 @@ struct attach {
 	struct csink_attach_target target;
 	bool quiet, json, rate_is_noted, is_released;
 	struct csink_save save;
+	struct csink_attach_slices slices;
 
 	struct csink_attach_follow follow;
 	struct csink_outside outside;
@@ -103,6 +105,9 @@ static int resolve_rate(struct attach *a)
 
 	if (csink_rate_resolve(a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate, &wrong))
 		return csink_fail(-EINVAL, "%s", wrong);
+	if (*csink_options_text(a->options, CSINK_ATTACH_OPT_ROTATE) &&
+	    a->options->values[CSINK_ATTACH_OPT_FREQUENCY].source == CSINK_FROM_DEFAULT)
+		rate.frequency = CSINK_SLICES_FREQUENCY;
 	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++) {
 		struct csink_event_spec *spec = &a->follow.counters.events[i].spec;
 		bool is_clock = spec->rec.flags & CSINK_EVENT_CPU_NS;
@@ -127,10 +132,34 @@ static int resolve_rate(struct attach *a)
 	return 0;
 }
 
+/* Returns 1, 0 (none are asked for), or -errno, which has been reported. */
+static int resolve_slices(struct attach *a, const char *command, int32_t pid)
+{
+	char where[64];
+	int has = 0;
+
+	if (!*csink_options_text(a->options, CSINK_ATTACH_OPT_ROTATE))
+		return 0;
+	if (a->argv) {
+		csink_options_where(a->options, CSINK_ATTACH_OPT_ROTATE, where, sizeof(where));
+		return csink_fail(-EINVAL, "%s: of a command that is started, `countersink run --rotate` writes slices",
+				  where);
+	}
+	if (csink_attach_slices_init(&a->slices))
+		return csink_fail(-ENOMEM, "no memory for slices");
+	has = csink_slices_resolve(a->slices.s, a->options, CSINK_ATTACH_OPT_ROTATE, CSINK_ATTACH_OPT_OUTPUT, command,
+				   pid);
+	a->slices.s->outside = &a->outside;
+	return has;
+}
+
 static int resolve_output(struct attach *a)
 {
 	const struct csink_attach_target *target = &a->target;
+	int has = resolve_slices(a, target->name, target->choice.nr ? target->choice.at[0] : getpid());
 
+	if (has)
+		return CSINK_MIN(has, 0);
 	return csink_save_resolve(&a->save, a->options, CSINK_ATTACH_OPT_OUTPUT, a->argv ? a->argv[0] : target->name,
 				  target->choice.nr ? target->choice.at[0] : getpid());
 }
@@ -285,6 +314,8 @@ static void follow(struct attach *a, int signal_fd)
 		csink_attach_follow_drain(&a->follow, false);
 		if (read(signal_fd, &info, sizeof(info)) == sizeof(info))
 			a->signo = (int)info.ssi_signo;
+		if (a->slices.s)
+			csink_attach_slices_poll(&a->slices, &a->outside);
 	}
 }
 
@@ -356,6 +387,7 @@ static void name_command(struct attach *a)
 	const struct csink_attach_images *images = &a->follow.images;
 	char *names = a->outside.command;
 
+	*names = '\0';
 	if (a->argv) {
 		snprintf(a->outside.command, sizeof(a->outside.command), "%s", a->argv[0]);
 		return;
@@ -364,6 +396,33 @@ static void name_command(struct attach *a)
 	     i < CSINK_MIN(images->nr, a->target.nr_processes) && strlen(names) + 32 < sizeof(a->outside.command); i++)
 		csink_append(names, sizeof(a->outside.command), "%s%s (%d)", *names ? ", " : "", images->at[i]->comm,
 			     images->at[i]->pid);
+}
+
+/* The first processes are known later: slices have what was asked for. */
+static void begin_slices(struct attach *a)
+{
+	snprintf(a->outside.command, sizeof(a->outside.command), "%s", a->target.name);
+	csink_attach_slices_begin(&a->slices, &a->follow);
+}
+
+static enum csink_save_words words_of(const struct attach *a)
+{
+	return a->quiet || a->json                                          ? CSINK_SAVE_ERRORS
+	       : csink_options_bool(a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
+	       : csink_options_bool(a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
+									    : CSINK_SAVE_REPORT;
+}
+
+/* The last slice, and the report of the whole. */
+static int finish_slices(struct attach *a, struct csink_profile *whole)
+{
+	int err = csink_attach_slices_finish(&a->slices, &a->outside);
+
+	snprintf(a->save.path, sizeof(a->save.path), "%s", a->slices.s->answer.last_path);
+	csink_save_report(&a->save, whole, words_of(a));
+	if (words_of(a) != CSINK_SAVE_ERRORS)
+		csink_slices_say(a->slices.s);
+	return err;
 }
 
 /* Returns 0 or -errno, which has been reported. */
@@ -387,11 +446,7 @@ static int finish(struct attach *a)
 	if (err)
 		return csink_fail(err, "no profile: %s", strerror(-err));
 	a->save.folds_native = csink_options_bool(a->options, CSINK_ATTACH_OPT_FOLD_NATIVE);
-	err = csink_save_profile(&a->save, profile,
-				 a->quiet || a->json                                          ? CSINK_SAVE_ERRORS
-				 : csink_options_bool(a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
-				 : csink_options_bool(a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
-											      : CSINK_SAVE_REPORT);
+	err = a->slices.s ? finish_slices(a, profile) : csink_save_profile(&a->save, profile, words_of(a));
 	if (a->json)
 		csink_attach_print_json(&a->target, &a->follow, &a->outside, a->save.path);
 	csink_profile_free(profile);
@@ -423,6 +478,8 @@ static int attach_and_report(struct attach *a)
 	} else {
 		err = attach_to_running(a);
 		status = err ? CSINK_EXIT_RUN_FAILED : 0;
+		if (!err && a->slices.s)
+			begin_slices(a);
 		if (!err)
 			follow(a, signal_fd);
 	}

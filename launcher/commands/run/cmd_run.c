@@ -492,7 +492,6 @@ static void report_whole(struct run *run, const char *directory)
 /* The last slice, and the report. Returns whether the slice is in a file. */
 static bool finish_slices(struct run *run)
 {
-	const struct csink_slices_answer *answer = &run->slices.answer;
 	const char *directory = run->inject ? run->injection.directory.path : NULL;
 	int err;
 
@@ -503,10 +502,8 @@ static bool finish_slices(struct run *run)
 	csink_debuginfod_wanted = csink_options_bool(run->options, CSINK_OPT_DEBUGINFOD);
 	if (run->report)
 		report_whole(run, directory);
-	if (!run->quiet && answer->nr_written)
-		csink_say("%llu slice%s written, %llu removed (--keep, --keep-bytes); the last one is %s",
-			  (unsigned long long)answer->nr_written, answer->nr_written == 1 ? "" : "s",
-			  (unsigned long long)answer->nr_removed, answer->last_path);
+	if (!run->quiet)
+		csink_slices_say(&run->slices);
 	return !err;
 }
 

@@ -1,0 +1,170 @@
+/*
+ * Slices of what attach samples: see attach_slices.h. The recordings of a slice are written into a directory of its
+ * own, of which a forked child makes the profile, so that rings are read meanwhile.
+ */
+#include "launcher/commands/attach/attach_slices.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "launcher/base/message.h"
+#include "launcher/collect/collect.h"
+#include "launcher/profile/facts.h"
+#include "launcher/profile/profile.h"
+
+int csink_attach_slices_init(struct csink_attach_slices *a)
+{
+	struct shared {
+		struct csink_slices slices;
+		int64_t given_ns;
+	} *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (shared == MAP_FAILED)
+		return -ENOMEM;
+	a->s = &shared->slices;
+	a->given_ns = &shared->given_ns;
+	a->directory.fd = -1;
+	return 0;
+}
+
+void csink_attach_slices_begin(struct csink_attach_slices *a, struct csink_attach_follow *follow)
+{
+	a->follow = follow;
+	csink_slices_start(a->s);
+}
+
+static int64_t cpu_ns_of(const struct csink_profile *p)
+{
+	const char *name = csink_profile_fact(p, CSINK_FACT_CPU_TYPE, 0);
+	int type = name ? csink_profile_type_find(p, name) : -ENOENT;
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; type >= 0 && i < p->nr_samples; i++)
+		sum = csink_add(sum, csink_profile_values(p, i)[type]);
+	return sum;
+}
+
+/* The totals of a slice that is not the last one are not known: what no sample has of them is in the last one. */
+static int make(const struct csink_attach_slices *a, const struct csink_outside *outside, uint64_t end_ns, bool is_last,
+		struct csink_profile **out)
+{
+	struct csink_slice slice = csink_slices_describe(a->s, end_ns, is_last);
+	struct csink_outside own = *outside;
+
+	own.is_attached = 1;
+	own.attached_cpu_ns =
+		is_last ? own.attached_cpu_ns - CSINK_MIN((uint64_t)*a->given_ns, own.attached_cpu_ns) : 0;
+	own.attached_processes = (uint32_t)a->follow->images.nr_processes;
+	own.attached_threads = (uint32_t)a->follow->images.nr_threads;
+	slice.outside = &own;
+	return csink_collect_slice_directory(a->directory.path, &slice, out);
+}
+
+/* In the child. */
+static int write_slice(struct csink_attach_slices *a, const struct csink_outside *outside)
+{
+	struct csink_profile *profile;
+	int err = make(a, outside, a->next_monotonic_ns, false, &profile);
+
+	if (!err)
+		err = csink_slices_write(a->s, profile);
+	if (err)
+		csink_slices_miss(a->s, err);
+	else
+		*a->given_ns += cpu_ns_of(profile);
+	return err;
+}
+
+/* The writer has ended. What it could not write is in the next slice. */
+static void take(struct csink_attach_slices *a, int status)
+{
+	a->writer = 0;
+	csink_run_directory_remove(&a->directory);
+	if (status) {
+		free(a->next.rows);
+		return;
+	}
+	free(a->base.rows);
+	a->base = a->next;
+	a->s->start_monotonic_ns = a->next_monotonic_ns;
+	a->s->start_realtime_ns = a->next_realtime_ns;
+	a->s->named_ns = a->next_named_ns;
+}
+
+static int prepare(struct csink_attach_slices *a)
+{
+	int err = csink_run_directory_create(&a->directory);
+
+	if (err)
+		return err;
+	err = csink_attach_follow_since(a->follow, a->directory.path, &a->base, &a->next);
+	if (err)
+		csink_run_directory_remove(&a->directory);
+	return err;
+}
+
+static void cut(struct csink_attach_slices *a, const struct csink_outside *outside)
+{
+	uint64_t former_ns = a->s->clock.due_ns;
+	int err;
+
+	a->next_monotonic_ns = csink_monotonic_ns();
+	a->next_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
+	a->next_named_ns = csink_slice_clock_next(&a->s->clock, a->next_realtime_ns, a->next_monotonic_ns);
+	if (a->s->clock.due_ns > former_ns + a->s->clock.slice_ns)
+		a->s->nr_missed += (uint32_t)((a->s->clock.due_ns - former_ns) / a->s->clock.slice_ns - 1);
+	err = prepare(a);
+	if (!err) {
+		a->writer = fork();
+		err = a->writer < 0 ? -errno : 0;
+		if (!a->writer)
+			_exit(write_slice(a, outside) != 0);
+	}
+	if (!err)
+		return;
+	if (a->writer < 0)
+		take(a, 1);
+	csink_slices_miss(a->s, err);
+}
+
+void csink_attach_slices_poll(struct csink_attach_slices *a, const struct csink_outside *outside)
+{
+	int status;
+
+	if (a->writer && waitpid(a->writer, &status, WNOHANG) == a->writer)
+		take(a, status);
+	if (!a->writer && csink_monotonic_ns() >= a->s->clock.due_ns)
+		cut(a, outside);
+}
+
+int csink_attach_slices_finish(struct csink_attach_slices *a, const struct csink_outside *outside)
+{
+	struct csink_profile *profile = NULL;
+	int status, err;
+
+	if (a->writer) {
+		while (waitpid(a->writer, &status, 0) < 0 && errno == EINTR)
+			;
+		take(a, status);
+	}
+	if (csink_monotonic_ns() >= a->s->clock.due_ns)
+		a->s->nr_missed++;
+	err = prepare(a);
+	if (!err) {
+		err = make(a, outside, csink_monotonic_ns(), true, &profile);
+		csink_run_directory_remove(&a->directory);
+		free(a->next.rows);
+	}
+	free(a->base.rows);
+	if (err)
+		return csink_fail(err, "no last slice: %s", strerror(-err));
+	err = csink_slices_write_last(a->s, profile);
+	csink_profile_free(profile);
+	return err;
+}

@@ -1,0 +1,40 @@
+/* attach --rotate: a profile of each slice of the time for which processes are sampled from outside. */
+#ifndef CSINK_ATTACH_SLICES_H
+#define CSINK_ATTACH_SLICES_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "launcher/attach/follow.h"
+#include "launcher/collect/run_directory.h"
+#include "launcher/session/slices.h"
+
+struct csink_attach_slices {
+	struct csink_slices *s; /* shared with the children that write; NULL: none are asked for */
+	struct csink_attach_follow *follow;
+	struct csink_attach_base base; /* what slices have that were written */
+
+	/* Of the slice that a child writes. */
+	pid_t writer;                  /* 0: there is none */
+	struct csink_attach_base next; /* the base, once it is written */
+	struct csink_run_directory directory;
+	uint64_t next_monotonic_ns, next_realtime_ns, next_named_ns;
+	int64_t *given_ns; /* shared: CPU time that slices have */
+};
+
+/** Memory that children share. Returns 0 or -ENOMEM. Context: init. */
+int csink_attach_slices_init(struct csink_attach_slices *slices);
+
+/** It has been attached. */
+void csink_attach_slices_begin(struct csink_attach_slices *slices, struct csink_attach_follow *follow);
+
+/** Again and again while it goes on: a slice may have ended, or be written. */
+void csink_attach_slices_poll(struct csink_attach_slices *slices, const struct csink_outside *outside);
+
+/**
+ * All was counted: write the last slice.
+ * @outside  the totals. Returns 0, or -errno: that has been reported.
+ */
+int csink_attach_slices_finish(struct csink_attach_slices *slices, const struct csink_outside *outside);
+
+#endif
