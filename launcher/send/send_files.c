@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "include/internal/clock.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
 #include "launcher/base/send_options.h"
@@ -17,6 +18,7 @@
 #include "launcher/profile/profile.h"
 #include "launcher/send/send_deliver.h"
 
+#define POLL_NS 20000000ULL
 #define MAX_AGE_S 3600 /* Pyroscope refuses what is older */
 
 /* A file that was given. */
@@ -272,18 +274,40 @@ static bool find_next(const struct work *w, char name[CSINK_SPOOL_NAME])
 	return !err && i < names.nr;
 }
 
-/* Also what other processes add meanwhile: they wait for the lock, or leave theirs to this one. */
+/* Whether this process has something to wait for, while another one sends. */
+static bool has_more(const struct work *w)
+{
+	bool has_any = !w->nr_given;
+
+	for (uint32_t i = 0; i < w->nr_given && !has_any; i++)
+		has_any = !w->given[i].is_settled && csink_spool_has(w->job->spool, w->given[i].name);
+	return has_any;
+}
+
+/* Become the one that sends. Returns false where another one does, until there is nothing more to send here. */
+static bool begin(struct work *w)
+{
+	int err;
+
+	while ((err = csink_spool_begin(w->job->spool, w->job->s, 0)) == -ETIMEDOUT && has_more(w) &&
+	       csink_monotonic_ns() < w->job->deadline_ns)
+		csink_send_sleep_ns(POLL_NS);
+	if (!err || !has_more(w))
+		return !err;
+	w->is_blocked = true;
+	w->blocked_status = CSINK_SEND_EXIT_UNREACHABLE;
+	snprintf(w->blocked_why, sizeof(w->blocked_why), "%s",
+		 err == -ETIMEDOUT ? "another countersink-send is sending from the spool" : strerror(-err));
+	return false;
+}
+
+/* Also what other processes add meanwhile. */
 static void drain(struct work *w)
 {
 	char name[CSINK_SPOOL_NAME];
-	int err = csink_spool_begin(w->job->spool, w->job->s, w->job->deadline_ns);
 
-	if (err) {
-		w->is_blocked = true;
-		w->blocked_status = CSINK_SEND_EXIT_UNREACHABLE;
-		snprintf(w->blocked_why, sizeof(w->blocked_why), "%s",
-			 err == -ETIMEDOUT ? "another countersink-send is sending from the spool" : strerror(-err));
-	}
+	if (!begin(w))
+		return;
 	while (!w->is_blocked && find_next(w, name))
 		handle_entry(w, name);
 }

@@ -461,16 +461,18 @@ int csink_spool_begin(struct csink_spool *spool, const struct csink_send_setting
 	uint64_t hash = fnv(fnv(FNV_BEGIN, s->identity, strlen(s->identity) + 1), s->tenant, strlen(s->tenant));
 	char name[sizeof(SENDING) + 16];
 
-	int fd = lock(spool, ADDING, 0);
+	int fd;
 
+	snprintf(name, sizeof(name), SENDING "%016" PRIx64, hash);
+	spool->sending_fd = lock(spool, name, deadline_ns);
+	if (spool->sending_fd < 0)
+		return spool->sending_fd;
+	fd = lock(spool, ADDING, 0);
 	if (fd >= 0) {
 		tidy(spool);
 		close(fd);
 	}
-	snprintf(name, sizeof(name), SENDING "%016" PRIx64, hash);
-	if (spool->sending_fd < 0)
-		spool->sending_fd = lock(spool, name, deadline_ns);
-	return spool->sending_fd < 0 ? spool->sending_fd : 0;
+	return 0;
 }
 
 int csink_spool_open_todo(const struct csink_spool *spool, const char *name)

@@ -256,6 +256,14 @@ is "$(paths | tr ' ' '\n' | sort | xargs) $(kept)" '/a.pb.gz /a.pb.gz /b.pb.gz /
 like "$(grep -c 'b.pb.gz was sent' err) $(grep -c 'c.pb.gz was sent' err)" '^1 1$' 'each reports its own'
 rm -f go
 fresh
+serve '200:then=go 200 200:then=more' '"$SEND" --to=put+http://@ADDRESS@/%n a.pb.gz & until [ -e got/1.line ]; do sleep 0.02; done
+	timeout 100 "$SEND" --send-timeout=100000 --to=put+http://@ADDRESS@/%n b.pb.gz & second=$!
+	until [ $(ls spool/*.pb.gz | wc -l) = 2 ]; do sleep 0.02; done
+	"$SEND" --to=put+http://@ADDRESS@/%n c.pb.gz & until [ $(ls spool/*.pb.gz | wc -l) = 3 ]; do sleep 0.02; done
+	touch go; wait $second; echo $?; touch more; wait'
+is "$(cat stdout) $(paths) $(grep -c 'by another countersink-send' err)" '0 /a.pb.gz /b.pb.gz /c.pb.gz 2' 'a process whose profile another one has sent waits no longer'
+rm -f go
+fresh
 serve 200:then=go '"$SEND" --to=put+http://@ADDRESS@/%n a.pb.gz 2>first & until [ -e got/1.line ]; do sleep 0.02; done
 	"$SEND" --send-timeout=0.2 --to=put+http://@ADDRESS@/%n b.pb.gz; echo $? >second; touch go; wait'
 like "$(cat second) $(cat err)" "^4 countersink: b.pb.gz was not sent to .*: another countersink-send is sending from the spool; it is kept in" \
