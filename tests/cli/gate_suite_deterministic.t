@@ -125,8 +125,73 @@ assert abs(case["spread"] - max(1 - min(c) / max(c) for c in counts.values())) <
 PY
 
 # ---- sides that do not do the same work, and work that does not depend on the number
-gate "${gate[@]}" --deterministic=qemu --self-check -- "$WORK" alpha 1 idle '{n}'
-like "$(cat out.tap)" '^not ok 1 - one: error: the old side' "a number that has no effect on the work is an error of the case"
+gate "${gate[@]}" --deterministic=qemu --max-time 60 --self-check -- /bin/true '{n}'
+like "$(cat out.tap)" '^not ok 1 - one: error: the old side executes no more instructions for twice as many iterations$' "a number that has no effect on the work is an error of the case"
+
+# ---- programs that are executed: by the iterations, and besides
+cat >starts.sh <<'SH'
+/bin/true
+i=0
+while [ $i -lt $(($1 * 100)) ]; do i=$((i + 1)); done
+SH
+cat >executes.sh <<'SH'
+i=0
+while [ $i -lt $1 ]; do /bin/true; i=$((i + 1)); done
+SH
+gate "${gate[@]}" --deterministic --json out.json --run-time 1ms --self-check -- sh starts.sh '{n}'
+is "$?:$(python3 -c 'import json; print(json.load(open("out.json"))["cases"][0]["counted_by"])'):$(grep -c 'NOT counted' out.tap)" 0:qemu:0 \
+	"a program that is executed before the iterations is no part of what is counted" || diag "$(cat out.tap err)"
+gate "${gate[@]}" --deterministic=qemu -T 20% --run-time 1ms --self-check -- sh executes.sh '{n}'
+like "$(cat out.tap)" '^# note: NOT counted: programs that 1 of 1 cases execute, since qemu-user simulates the command alone; --deterministic=callgrind counts them: one$' \
+	"programs that the iterations execute are reported"
+gate "${gate[@]}" --deterministic -T 20% --json out.json --run-time 1ms --self-check -- sh executes.sh '{n}'
+is "$?:$(python3 -c 'import json; print(json.load(open("out.json"))["cases"][0]["counted_by"])')" 0:callgrind "auto has callgrind count them" || diag "$(cat out.tap err)"
+
+# ---- a case with a number of its own, and a harness that prints how many it made
+cat >own.sh <<'SH'
+#!/bin/sh
+list= name= out=/dev/null
+for word; do
+	case $word in
+	--benchmark_list_tests=true) list=1 ;;
+	--benchmark_filter=*) name=${word#*=} ;;
+	--benchmark_out=*) out=${word#*=} ;;
+	esac
+done
+test -z "$list" || exec echo BM_Own/iterations:450
+i=0
+while [ $i -lt 450 ]; do i=$((i + 1)); done
+echo '{"benchmarks":[{"name":"BM_Own/iterations:450","iterations":450}]}' >"$out"
+SH
+chmod +x own.sh
+gate --suite=gbench --deterministic=qemu --json out.json --self-check -- ./own.sh
+is $? 0 "a case with a number of iterations of its own is counted" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^# note: the iterations of 1 of 1 cases cannot be set: whole processes are judged, their start included: BM_Own/iterations:450$' "that its whole process is judged is reported"
+cat >go.test <<'SH'
+#!/bin/sh
+n=1
+for word; do
+	case $word in
+	-test.list*) exec echo BenchmarkLoop ;;
+	-test.benchtime=*) n=${word#*=} n=${n%x} ;;
+	esac
+done
+i=0
+while [ $i -lt $((n * ${LOOPS:-100})) ]; do i=$((i + 1)); done
+printf 'BenchmarkLoop \t%s\t 5 ns/op\n' $n
+SH
+chmod +x go.test
+gate --suite=gotest --deterministic=qemu -T 1% --run-time 2ms --json out.json --vs 'env LOOPS=100 ./go.test' -- ./go.test
+like "$(cat out.tap)" '^not ok 1 - BenchmarkLoop: error: the old side executes no more instructions' "a command that another program executes is not counted, and that is an error"
+gate --suite=gotest --deterministic=qemu -T 1% --run-time 2ms --json out.json --self-check -- ./go.test
+is "$?:$(sed -n 2p out.tap)" "0:# no case of 1 is slower" "what a harness prints of a counted run is read" || diag "$(cat out.tap err)"
+is "$(python3 -c 'import json; print(json.load(open("out.json"))["cases"][0]["counted"])')" iterations "and so its iterations are known"
+gate --suite=gotest --deterministic --list-cases --self-check -- ./go.test
+like "$(cat out.tap)" 'old: GOMAXPROCS=1 \./go\.test ' "Go programs are counted with one thread at a time"
+GOMAXPROCS=2 gate --suite=gotest --deterministic --list-cases --self-check -- ./go.test
+unlike "$(cat out.tap)" 'GOMAXPROCS' "unless the environment says how many"
+gate --suite=gotest --list-cases --self-check -- ./go.test
+unlike "$(cat out.tap)" 'GOMAXPROCS' "and measured with all"
 
 # ---- what cannot be counted, and options that have no meaning here
 if have g++ && echo '#include <catch2/catch.hpp>' | g++ -E -x c++ - >/dev/null 2>&1; then

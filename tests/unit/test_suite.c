@@ -57,6 +57,13 @@ static void test_gbench(void)
 	const char *done = "{\"benchmarks\":[{\"run_name\":\"BM_A\",\"run_type\":\"iteration\",\"iterations\":3},"
 			   "{\"run_name\":\"BM_B\",\"iterations\":9},{\"run_name\":\"BM_A\",\"iterations\":4,"
 			   "\"x\":NaN},{\"run_name\":\"BM_A\",\"run_type\":\"aggregate\",\"iterations\":2}]}";
+	const char *together =
+		"{\"benchmarks\":[{\"name\":\"BM_B_mean\",\"run_name\":\"BM_B\",\"run_type\":\"aggregate\","
+		"\"aggregate_name\":\"mean\",\"iterations\":3},"
+		"{\"name\":\"BM_A_mean\",\"run_name\":\"BM_A\",\"run_type\":\"aggregate\","
+		"\"aggregate_name\":\"mean\",\"iterations\":8},"
+		"{\"name\":\"BM_A_cv\",\"run_name\":\"BM_A\",\"run_type\":\"aggregate\","
+		"\"aggregate_name\":\"cv\",\"iterations\":8}]}";
 	char why[256] = "", *longest = malloc(4097);
 
 	suite.takes_iterations = true;
@@ -69,6 +76,14 @@ static void test_gbench(void)
 	     "bench|--own|--benchmark_filter=^BM_A$|--benchmark_min_time=0|--benchmark_repetitions=7|"
 	     "--benchmark_out=/r|--benchmark_out_format=json",
 	     "google-benchmark before 1.8: repetitions of one iteration");
+	suite.is_counted = true;
+	same(chosen(&csink_suite_gbench, "BM_A", 7),
+	     "bench|--own|--benchmark_filter=^BM_A$|--benchmark_min_time=0|--benchmark_repetitions=8|"
+	     "--benchmark_report_aggregates_only=true|--benchmark_out=/r|--benchmark_out_format=json",
+	     "of counted instructions: these are reported together, and one more is made");
+	suite.is_counted = false;
+	ok(csink_suite_gbench.count(&c, NULL, together, why, sizeof(why)) == 7,
+	   "google-benchmark: repetitions that are reported together, without that one");
 	memset(longest, 'n', 4096);
 	longest[4096] = '\0';
 	ok(strstr(chosen(&csink_suite_gbench, longest, 1), longest) != NULL, "a name of 4 KiB is whole");
