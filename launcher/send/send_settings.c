@@ -214,6 +214,26 @@ static int add_proxies(struct csink_send_settings *s)
 	return err;
 }
 
+/* Of an address that other users cannot read: the values of its query, as they are and decoded. */
+static int add_query(struct csink_send_settings *s)
+{
+	CSINK_AUTO_FREE char *copy = strdup(strchr(s->url, '?') ?: "");
+	char *rest = copy, *pair, *value;
+	int err = copy ? 0 : -ENOMEM;
+
+	while (!err && (pair = strsep(&rest, "?&"))) {
+		value = strchr(pair, '=');
+		if (!value || strlen(++value) < SHORT_PART)
+			continue;
+		err = add_secret(s, value);
+		if (!err && strchr(value, '%')) {
+			csink_text_undo_percent(value);
+			err = add_secret(s, value);
+		}
+	}
+	return err;
+}
+
 static size_t trim(const char **text, size_t len)
 {
 	while (len && isblank((unsigned char)**text))
@@ -450,6 +470,8 @@ int csink_send_settings_read(struct csink_send_settings *s, const struct csink_o
 		return err;
 	s->url = paths[s->to.kind] && !s->to.is_whole ? with_path(s->to.url, paths[s->to.kind]) : strdup(s->to.url);
 	s->identity = s->url ? identity_of(s) : NULL;
+	if (s->identity && !*csink_options_text(o, CSINK_SEND_OPT_TO) && add_query(s))
+		return csink_why(-ENOMEM, why, why_bytes, "no memory");
 	return s->identity ? 0 : csink_why(-ENOMEM, why, why_bytes, "no memory");
 }
 

@@ -348,6 +348,8 @@ like "$status $(cat err)" '^3 .*: \*{5},\*{6},\*{5},\*{27},\*{27},zz$' 'parts of
 AWS_ACCESS_KEY_ID=AKEY AWS_SECRET_ACCESS_KEY=sEcReT01/part2345+part6789 serve "--tls server.pem server.key 403:say=part2345-part6789" \
 	--send-ca=ca.pem --to=s3+https://@ADDRESS@/bucket/x burn.pb.gz
 like "$status $(cat err)" '^3 .*403 .*: \*+-\*+$' 's3: so are those of its key'
+COUNTERSINK_SEND='put+http://@ADDRESS@/x?zone=a&sig=Sig%2FnAtUre01' serve 403:say=a,sig,Sig/nAtUre01,Sig%2FnAtUre01 burn.pb.gz
+like "$status $(cat err)" '^3 .*: a,sig,\*{12},\*{14}$' 'the values of the query of an address in the variable are hidden'
 for proxy in http://me:hunter2@h:99999 ftp://me:hunter2@h me:hunter2@h:x 'http://me:hunter2@[h' http://me:hunter2/@h http://me:hunter2@h.invalid; do
 	http_proxy=$proxy "$SEND" --to=put+http://server.invalid/x --send-timeout=0.3 burn.pb.gz 2>err
 	is "$? $(grep -c hunter2 err)" '4 0' "a proxy's password is not in the reason of a failure: $(echo "$proxy" | sed s/hunter2/.../)"
