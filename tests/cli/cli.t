@@ -80,7 +80,8 @@ countersink --print-config -- touch was_run >/dev/null
 ok "--print-config runs nothing" test ! -e was_run
 is "$(countersink --version)" "countersink $(sed -n 's/^#define CSINK_VERSION "\(.*\)"/\1/p' "$SRC/include/internal/base.h")" \
 	"--version says which"
-is "$(cd "$SRC" && grep -rlF "$(countersink --version | sed 's/.* //')" include launcher preload scripts Makefile)" \
+# Debian's list of symbols has the version in which each came, which stays when the version grows.
+is "$(cd "$SRC" && grep -rlF --exclude='*.symbols' "$(countersink --version | sed 's/.* //')" include launcher preload scripts Makefile)" \
 	include/internal/base.h "the version stands in one file of the sources"
 ok "--version is not refused for what else is wrong" countersink --version --frequency=x
 
