@@ -211,6 +211,24 @@ countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARG
 is "$?:$(grep -c 'JavaScript frames are not read: this version of V8 does not export where its fields are' err)" 0:1 \
 	"V8 of an unsupported version: the report has one line with the reason"
 
+# ---- pages that are known
+
+# The kernel is asked whether a page can be read by a system call that always fails: for each page of the heap once, not
+# once a sample.
+if have strace; then
+	cat >fib.js <<'END'
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+fib(37);
+END
+	strace -f -o calls -e trace=rt_sigprocmask countersink -q -o kept.pb.gz -- "$node" fib.js >out 2>&1 </dev/null
+	samples=$(countersink export -f folded -e samples kept.pb.gz | awk '/fib/ { nr += $NF } END { print nr + 0 }')
+	asked=$(grep -c ' EINVAL ' calls)
+	ok "there are samples of a heap that stays as it is ($samples)" test "$samples" -ge 50
+	ok "its pages are asked for less than 8 times a sample ($asked in all)" test "$asked" -lt $((8 * samples))
+else
+	skip "pages are asked for once" "no strace"
+fi
+
 # ---- reports
 
 countersink report --all work.pb.gz >out 2>&1

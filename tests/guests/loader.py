@@ -174,6 +174,8 @@ GUESTS = [
     *[memory(name, ['{T}/guest_memory_' + kind, 'work'])
       for kind, name in (('address', 'AddressSanitizer'), ('thread', 'ThreadSanitizer'), ('leak', 'LeakSanitizer'),
                          ('undefined', 'UndefinedBehaviorSanitizer'))],
+    *[memory('mappings that come and go' + name, ['{T}/guest_memory' + kind, 'maps'], hz=10000)
+      for kind, name in (('', ''), ('_address', ', AddressSanitizer'), ('_undefined', ', UndefinedBehaviorSanitizer'))],
     mistake('AddressSanitizer', 'a block used after free', 'after_free'),
     mistake('AddressSanitizer', 'a leak', 'leak'),
     mistake('LeakSanitizer', 'a leak', 'leak'),

@@ -5,6 +5,9 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "guest.h"
 
@@ -69,6 +72,110 @@ static int work(int argc, char **argv)
 	}
 	guest_print_status("child", guest_wait(pid));
 	return 5;
+}
+
+/* ---- mappings, by each way to make and take them ---- */
+
+enum { PAGE = 4096, AREA = 1 << 20 };
+
+static void *new_area(void)
+{
+	return mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void say(const char *what, long result)
+{
+	printf("%s: %s\n", what, result == -1 ? strerror(errno) : result ? "there" : "done");
+}
+
+static volatile sig_atomic_t nr_bad;
+
+static void map_in_handler(int signo)
+{
+	char *area = new_area();
+
+	(void)signo;
+	area[PAGE] = 1;
+	nr_bad += mprotect(area, PAGE, PROT_NONE) || munmap(area, AREA);
+}
+
+/* Each thread's areas keep what it wrote, whatever the others unmap. */
+static void *map_and_unmap(void *arg)
+{
+	uint64_t *sum = arg, own = *sum;
+	char *areas[8] = {NULL};
+
+	for (uint32_t i = 0; i < 2000; i++) {
+		char **area = &areas[(own = spin(own, 1)) % 8];
+
+		if (*area) {
+			*sum += (unsigned char)(*area)[i % 2 ? 0 : AREA - 1] + 1U;
+			if (i % 3 == 0)
+				*area = mremap(*area, AREA, AREA, MREMAP_MAYMOVE);
+			nr_bad += i % 2 ? munmap(*area, AREA) != 0 : syscall(SYS_munmap, *area, AREA) != 0;
+			*area = NULL;
+			continue;
+		}
+		*area = new_area();
+		(*area)[0] = (*area)[AREA - 1] = (char)own;
+	}
+	for (int i = 0; i < 8; i++)
+		if (areas[i])
+			munmap(areas[i], AREA);
+	return NULL;
+}
+
+static void each_call(void)
+{
+	char *area = new_area(), *other = new_area();
+
+	area[0] = 1;
+	say("munmap of an odd address", munmap(area + 1, PAGE));
+	say("mmap of nothing", (long)mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	say("mmap of no file", (long)mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, -1, 0));
+	say("mprotect of what is not there", mprotect((void *)PAGE, PAGE, PROT_READ));
+	say("mremap of what is not there", (long)mremap((void *)PAGE, PAGE, PAGE, 0));
+	say("madvise that is none", madvise(area, PAGE, 12345));
+	say("pkey_mprotect without a key", pkey_mprotect(area, PAGE, PROT_READ | PROT_WRITE, -1));
+	say("a fixed one",
+	    mmap(area + PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == area + PAGE);
+	say("a place that is taken",
+	    (long)mmap(area, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+	say("moved to a place", mremap(area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other) == other);
+	say("what it had", other[0] == 1);
+	say("by its number",
+	    syscall(SYS_mmap, area, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (long)area);
+	say("and mremap", syscall(SYS_mremap, area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other) == (long)other);
+	say("and mprotect", syscall(SYS_mprotect, other, PAGE, PROT_NONE));
+	say("and munmap of an odd address", syscall(SYS_munmap, other + 1, PAGE));
+	munmap(area, AREA);
+	munmap(other, AREA);
+}
+
+static int maps(int argc, char **argv)
+{
+	struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+	struct sigaction act = {.sa_handler = map_in_handler, .sa_flags = SA_RESTART};
+	pthread_t threads[NR_THREADS];
+	uint64_t sums[NR_THREADS];
+
+	(void)argc;
+	(void)argv;
+	each_call();
+	sigaction(SIGALRM, &act, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; i < NR_THREADS; i++) {
+		sums[i] = (uint64_t)i + 1;
+		pthread_create(&threads[i], NULL, map_and_unmap, &sums[i]);
+	}
+	for (int i = 0; i < NR_THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		printf("thread %d: %llu\n", i, (unsigned long long)sums[i]);
+	}
+	guest_burn(BURN_MS);
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("calls that failed: %d\n", (int)nr_bad);
+	return 0;
 }
 
 /* There until a file is: whoever wants to look at it has the time. */
@@ -176,8 +283,9 @@ static int unset(int argc, char **argv)
 }
 
 static const struct guest_way ways[] = {
-	{"work", work}, {"work_until", work_until}, {"after_free", after_free}, {"leak", leak},
-	{"race", race}, {"undefined", undefined},   {"unset", unset},           {NULL, NULL},
+	{"work", work}, {"maps", maps}, {"work_until", work_until}, {"after_free", after_free},
+	{"leak", leak}, {"race", race}, {"undefined", undefined},   {"unset", unset},
+	{NULL, NULL},
 };
 
 int main(int argc, char **argv)

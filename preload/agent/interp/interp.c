@@ -95,6 +95,7 @@ static bool keep(const struct csink_interpreter *found)
 		__atomic_store_n(&interpreters[i].language, found->language, __ATOMIC_RELEASE);
 		return true;
 	}
+	csink_kept_begin();
 	interpreters[i] = *found;
 	atomic_store_explicit(&csink_interp_nr, i + 1, memory_order_release);
 	return true;
@@ -144,6 +145,7 @@ void csink_interp_begin(enum csink_interp_mode wanted)
 
 	mode = wanted;
 	atomic_store(&csink_interp_nr, 0);
+	csink_kept_forked();
 	csink_code_ids_reset();
 	csink_code_copies_begin();
 	csink_jit_begin();
@@ -168,8 +170,9 @@ bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uin
 	uintptr_t page = at >> 12;
 	uintptr_t *pair = &walk->pages[page * 0x9e3779b97f4a7c15ULL >> (65 - CSINK_INTERP_PAGE_BITS) << 1];
 	bool is_within = (at & 4095) <= 4096 - sizeof(*value);
+	uint64_t state;
 
-	if (is_within && page && (pair[0] == page || pair[1] == page)) {
+	if (is_within && page && (pair[0] == page || pair[1] == page || csink_kept_has(&walk->room->pages, page))) {
 		*value = csink_load_known(at);
 		return true;
 	}
@@ -177,8 +180,10 @@ bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uin
 		walk->is_broken = true;
 		return false;
 	}
+	state = atomic_load_explicit(&csink_kept_state, memory_order_acquire);
 	if (!csink_load_word(&walk->load, at, value))
 		return false;
+	csink_kept_put(&walk->room->pages, page, state);
 	pair[1] = pair[0];
 	pair[0] = page;
 	return true;

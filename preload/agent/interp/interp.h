@@ -20,6 +20,7 @@
 #include <ucontext.h>
 
 #include "include/internal/base.h"
+#include "preload/agent/interp/kept_pages.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/agent/unwind/unwind.h"
 #include "preload/core/elf_symbol.h"
@@ -117,6 +118,7 @@ struct csink_interp_room {
 	struct csink_interp_seen seen[64]; /* each at a hash of its address */
 	uint64_t nr_walks;                 /* so far: the number of the current one */
 	uint64_t epoch;                    /* Java's, in place of the number of a walk */
+	struct csink_kept_pages pages;     /* known since earlier walks */
 	uintptr_t own;                     /* the language's own, 0 in a thread that starts */
 	void *kept; /* the language's own memory; a thread that starts has that of a former one */
 };

@@ -13,6 +13,7 @@
 #include "include/internal/rawcall.h"
 #include "preload/agent/interpose/confine.h"
 #include "preload/agent/interpose/exec.h"
+#include "preload/agent/interpose/memory_calls.h"
 #include "preload/agent/interpose/memory_lock.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/image.h"
@@ -29,8 +30,9 @@ __asm__(".text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
-	/* execve, execveat, fork, exit_group, seccomp, perf_event_open, mlockall, prctl */
-	PICK(59) PICK(322) PICK(57) PICK(231) PICK(317) PICK(298) PICK(151)
+	/* execve, execveat, fork, exit_group, seccomp, perf_event_open, mlockall, mmap, mprotect, munmap, mremap, prctl
+	 */
+	PICK(59) PICK(322) PICK(57) PICK(231) PICK(317) PICK(298) PICK(151) PICK(9) PICK(10) PICK(11) PICK(25)
 		PICK(157) "	cmpq $56, %rdi\n" /* clone: of a copy of the process, on a copy of the stack */
 			  "	jne 1f\n"
 			  "	testq $0x100, %rsi\n" /* CLONE_VM */
@@ -83,8 +85,8 @@ __asm__(".text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	hint #34\n" /* bti c */
-	/* execve, execveat, exit_group, seccomp, perf_event_open, mlockall, prctl */
-	PICK(221) PICK(281) PICK(94) PICK(277) PICK(241) PICK(230)
+	/* execve, execveat, exit_group, seccomp, perf_event_open, mlockall, mmap, mprotect, munmap, mremap, prctl */
+	PICK(221) PICK(281) PICK(94) PICK(277) PICK(241) PICK(230) PICK(222) PICK(226) PICK(215) PICK(216)
 		PICK(167) "	cmp x0, #220\n" /* clone: of a copy of the process, on a copy of the stack */
 			  "	b.ne 1f\n"
 			  "	tbnz x1, #8, 3f\n" /* CLONE_VM */
@@ -162,6 +164,11 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 		break;
 	case SYS_mlockall:
 		return csink_memory_lock((int)a);
+	case SYS_mmap:
+	case SYS_mprotect:
+	case SYS_munmap:
+	case SYS_mremap:
+		return csink_memory_call(number, a, b, c, d, e, f);
 	case SYS_prctl:
 	case SYS_seccomp:
 		return csink_confine_call(number, a, b, c, d, e);

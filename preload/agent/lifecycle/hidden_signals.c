@@ -25,9 +25,9 @@
 #define AT_MINSIGSTKSZ 51
 #endif
 
-static _Atomic uint64_t taken;                    /* bit signo - 1: a signal of ours */
-static CSINK_COLD struct sigaction wanted[_NSIG]; /* what the program set for them */
-static uint64_t masked[_NSIG]; /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
+static _Atomic uint64_t taken;                        /* bit signo - 1: a signal of ours */
+static CSINK_COLD struct sigaction wanted[_NSIG - 1]; /* what the program set for them: from signal 1 on */
+static uint64_t masked[_NSIG - 1]; /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
 static _Atomic uint32_t lock;
 static uint64_t may_have_handler = UINT64_MAX; /* what is not in it has none; the constructor knows */
 static bool small_stacks;                      /* some thread has a small alternate stack */
@@ -91,7 +91,7 @@ void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 
 bool csink_signal_is_default(int signo)
 {
-	return wanted[signo].sa_handler == SIG_DFL;
+	return wanted[signo - 1].sa_handler == SIG_DFL;
 }
 
 struct sigaction csink_signal_take_action(int signo)
@@ -100,9 +100,9 @@ struct sigaction csink_signal_take_action(int signo)
 	uint64_t saved;
 
 	csink_signals_lock(&saved);
-	act = wanted[signo];
+	act = wanted[signo - 1];
 	if (act.sa_flags & SA_RESETHAND)
-		wanted[signo].sa_handler = SIG_DFL;
+		wanted[signo - 1].sa_handler = SIG_DFL;
 	csink_signals_unlock(&saved);
 	return act;
 }
@@ -190,7 +190,7 @@ static void adapt_handlers(uint64_t taken_now)
 		    (signo == SIGBUS && csink_bus_guard_is_on()) || REAL(sigaction)(signo, NULL, &act) < 0 ||
 		    act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
 			continue;
-		masked[signo] = (masked[signo] & ~taken_now) | (csink_set_bits(&act.sa_mask) & taken_now);
+		masked[signo - 1] = (masked[signo - 1] & ~taken_now) | (csink_set_bits(&act.sa_mask) & taken_now);
 		adapt_mask(&act);
 		REAL(sigaction)(signo, &act, NULL);
 	}
@@ -223,9 +223,9 @@ int csink_signal_set_hidden(int signo, const struct sigaction *act, struct sigac
 	uint64_t saved;
 
 	csink_signals_lock(&saved);
-	before = wanted[signo];
+	before = wanted[signo - 1];
 	if (act)
-		wanted[signo] = *act;
+		wanted[signo - 1] = *act;
 	csink_signals_unlock(&saved);
 	if (old)
 		*old = before;
@@ -242,13 +242,13 @@ static int set_other(int signo, const struct sigaction *act, struct sigaction *o
 		bits = csink_set_bits(&act->sa_mask) & ours;
 		adapt_mask(&adapted);
 	}
-	before = masked[signo];
+	before = masked[signo - 1];
 	if (REAL(sigaction)(signo, act ? &adapted : NULL, old) < 0)
 		return -1;
 	if (old)
 		*csink_set_word(&old->sa_mask) = (csink_set_bits(&old->sa_mask) & ~ours) | before;
 	if (act && bits != before && !csink_in_vfork_child())
-		masked[signo] = bits;
+		masked[signo - 1] = bits;
 	return 0;
 }
 
@@ -276,7 +276,7 @@ int csink_signal_install(int signo)
 	/* Two threads may choose the same one: the second would find our handler, and take it for the program's. */
 	csink_signals_lock(&saved);
 	if (!csink_signal_is_taken(signo)) {
-		err = set_entry(signo, &wanted[signo]);
+		err = set_entry(signo, &wanted[signo - 1]);
 		if (!err) {
 			atomic_fetch_or_explicit(&taken, bit, memory_order_release);
 			adapt_handlers(bit);
@@ -307,7 +307,7 @@ void csink_signal_uninstall(int signo)
 		return;
 	blocked = csink_masks_own_blocked() & bit;
 	csink_raw_mask(SIG_BLOCK, blocked, NULL);
-	REAL(sigaction)(signo, &wanted[signo], NULL);
+	REAL(sigaction)(signo, &wanted[signo - 1], NULL);
 	atomic_fetch_and(&taken, ~bit);
 	thread->hidden.signals &= ~bit;
 	thread->hidden.blocked &= ~bit;
@@ -319,7 +319,7 @@ uint64_t csink_signals_ignored(void)
 	uint64_t ours = csink_signals_taken(), ignored = 0;
 
 	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
-		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
+		if (csink_signal_is_taken(signo) && wanted[signo - 1].sa_handler == SIG_IGN)
 			ignored |= CSINK_SIGNAL_BIT(signo);
 	return ignored;
 }
@@ -350,7 +350,7 @@ void csink_signals_before_exec(void)
 
 	/* exec resets handlers to the default but keeps "ignored" and the mask: set both as the program did. */
 	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
-		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN &&
+		if (csink_signal_is_taken(signo) && wanted[signo - 1].sa_handler == SIG_IGN &&
 		    REAL(sigaction)(signo, NULL, &now) == 0 && now.sa_sigaction == csink_signal_entry)
 			REAL(sigaction)(signo, &ignore, NULL);
 	if (csink_self) /* the handler may have blocked some (csink_engine_block_in) */
@@ -365,7 +365,7 @@ void csink_signals_before_exec(void)
 void csink_signals_exec_failed(void)
 {
 	for (int signo = 1; signo < _NSIG; signo++)
-		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
+		if (csink_signal_is_taken(signo) && wanted[signo - 1].sa_handler == SIG_IGN)
 			set_entry(signo, NULL);
 	if (csink_self) /* what was raised again comes here, and is kept again */
 		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(csink_self), NULL);

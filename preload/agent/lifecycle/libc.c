@@ -79,6 +79,15 @@ bool csink_libc_next(const char *name, void **function)
 	return true;
 }
 
+bool csink_libc_ours_is_first(const char *name)
+{
+	const struct link_map *own = csink_own_map(), *at = _r_debug.r_map;
+
+	while (own && at != own && (is_vdso(at) || !csink_elf_function(at, name)))
+		at = at->l_next;
+	return own && at == own;
+}
+
 /* What one of them allocates another one frees: all must be the same library's, be it libc or not. */
 static bool is_allocators(const char *name)
 {

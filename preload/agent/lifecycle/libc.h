@@ -35,6 +35,12 @@ void *csink_libc_find(const char *name);
  */
 bool csink_libc_next(const char *name, void **function);
 
+/**
+ * Whether no object before us defines that function, so that the program's objects call ours. By definitions: the
+ * address that the loader has for it may lie in the program, which calls ours from there. Context: any.
+ */
+bool csink_libc_ours_is_first(const char *name);
+
 /** clone(2) as libc has it, unseen by the call that we interpose. Context: any, once the constructor has run. */
 int csink_libc_clone(int (*fn)(void *arg), void *stack, int flags, void *arg);
 

@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,21 +93,6 @@ LOCAL int strcmp(const char *a, const char *b)
 	for (; *a && *a == *b; a++, b++)
 		;
 	return (unsigned char)*a - (unsigned char)*b;
-}
-
-CSINK_OPTIONAL(mmap) LOCAL void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
-{
-	return (void *)csink_raw_to_libc(csink_rawcall(SYS_mmap, at, bytes, prot, flags, fd, offset));
-}
-
-CSINK_OPTIONAL(munmap) LOCAL int munmap(void *at, size_t bytes)
-{
-	return (int)csink_raw_to_libc(csink_rawcall(SYS_munmap, at, bytes));
-}
-
-CSINK_OPTIONAL(madvise) LOCAL int madvise(void *at, size_t bytes, int advice)
-{
-	return (int)csink_raw_to_libc(csink_rawcall(SYS_madvise, at, bytes, advice));
 }
 
 CSINK_OPTIONAL(readlink) LOCAL ssize_t readlink(const char *restrict path, char *restrict to, size_t bytes)

@@ -44,6 +44,11 @@ static void *look_up(enum csink_real which)
 	return real;
 }
 
+static void *look_up_early(enum csink_real which)
+{
+	return look_up(which);
+}
+
 static void *not_there(enum csink_real which)
 {
 	(void)which;
@@ -52,7 +57,7 @@ static void *not_there(enum csink_real which)
 
 /* What finds a function that is not known yet: at any time where that takes no lock; else the constructor, all of them.
  */
-static void *(*find)(enum csink_real which) = look_up;
+static void *(*find)(enum csink_real which) = look_up_early;
 
 void *csink_real(enum csink_real which)
 {
@@ -73,10 +78,16 @@ void *csink_real_other_daemon(void)
 	return other_daemon;
 }
 
+void *csink_real_or_none(enum csink_real which)
+{
+	return find == look_up_early ? NULL : csink_real(which);
+}
+
 void csink_reals_init(void)
 {
 	void *any;
 
+	find = look_up;
 	if (csink_libc_next(names, &any))
 		return;
 	for (int which = 0; which < CSINK_NR_REALS; which++)

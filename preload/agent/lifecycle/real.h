@@ -22,6 +22,12 @@ enum csink_real {
 void *csink_real(enum csink_real which);
 
 /**
+ * The same, before csink_reals_init(), too: NULL then, as allocators make their first calls while the loader starts the
+ * program, and are not to be entered again. Context: any.
+ */
+void *csink_real_or_none(enum csink_real which);
+
+/**
  * A function that is called clone and is not libc's, which the program's objects would call but for ours; NULL: there
  * is none. CSINK_REAL_clone is libc's even then. Context: any.
  */

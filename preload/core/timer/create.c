@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "include/internal/rawcall.h"
 #include "preload/core/timer/queue.h"
 
 #define DEFAULT_CAPACITY 256
@@ -35,11 +36,12 @@ int csink_timerq_watch_forks(void)
 
 	pthread_mutex_lock(&once);
 	if (!csink_timerq_process_watched()) {
-		page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (page == MAP_FAILED) {
+		page = (void *)csink_rawcall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+					     -1);
+		if (csink_raw_failed((long)page)) {
 			ret = -ENOMEM;
 		} else {
-			madvise(page, bytes, MADV_WIPEONFORK);
+			csink_rawcall(SYS_madvise, page, bytes, MADV_WIPEONFORK);
 			csink_timerq_process_watch(page);
 			if (pthread_atfork(NULL, NULL, csink_timerq_process_forked))
 				ret = -ENOMEM;
@@ -143,14 +145,15 @@ CSINK_EXPORT int csink_timerq_create(struct csink_timerq **q, const struct csink
 	if (ret)
 		return ret;
 	bytes = csink_timerq_bytes(config.capacity);
-	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (map == MAP_FAILED)
+	map = (void *)csink_rawcall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	if (csink_raw_failed((long)map))
 		return -ENOMEM;
 	ret = csink_timerq_watch_forks();
 	if (!ret)
 		ret = start(map, &config, q);
 	if (ret) {
-		munmap(map, bytes);
+		csink_rawcall(SYS_munmap, map, bytes);
 		return ret;
 	}
 	(*q)->map = map;
@@ -180,7 +183,7 @@ CSINK_EXPORT int csink_timerq_destroy(struct csink_timerq *q)
 	bytes = q->map_bytes;
 	ret = csink_timerq_fini(q);
 	if (!ret && map)
-		munmap(map, bytes);
+		csink_rawcall(SYS_munmap, map, bytes);
 	return ret;
 }
 

@@ -1,0 +1,65 @@
+/*
+ * Pages that stay known as readable from one sample to the next, so that reading frames of a language asks the kernel
+ * for each of them once and not once a sample.
+ *
+ * Only pages of areas that the program mapped by mmap(2): private, anonymous, of 128 KiB and more, where languages have
+ * their heaps, code and stacks. What libc maps for itself (malloc, stacks, objects) is unmapped by calls that cannot be
+ * seen. A call of the program's that takes pages away (munmap, mprotect, mremap, mmap over them) forgets them all.
+ */
+#ifndef CSINK_KEPT_PAGES_H
+#define CSINK_KEPT_PAGES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/internal/base.h"
+
+enum { CSINK_KEPT_PAGES = 256 }; /* a power of two */
+
+/* A thread's. */
+struct csink_kept_pages {
+	uint64_t state; /* csink_kept_state when they were found */
+	uintptr_t pages[CSINK_KEPT_PAGES];
+};
+
+/* Low 16 bits: calls under way that take pages away; above: how many there were. Any thread. */
+extern _Atomic uint64_t csink_kept_state CSINK_HIDDEN;
+
+/** Keep pages from now on: there is a language. Only where all calls come to us. Context: signal. */
+void csink_kept_begin(void);
+
+/** Has csink_kept_begin() been called? Context: any. */
+bool csink_kept_is_on(void);
+
+/** In a forked child: nothing is known, and calls of the parent's other threads do not end here. Context: signal. */
+void csink_kept_forked(void);
+
+/** The program has mapped an area. Context: any. */
+void csink_kept_add(const void *memory, size_t bytes);
+
+/**
+ * The program is about to take pages away.
+ * @is_gone  what is there may belong to something else afterwards.
+ * Returns what csink_kept_changed() wants to know once it has. Context: any.
+ */
+bool csink_kept_change(const void *memory, size_t bytes, bool is_gone);
+void csink_kept_changed(bool changes);
+
+static inline uintptr_t *csink_kept_slot(struct csink_kept_pages *kept, uintptr_t page)
+{
+	return &kept->pages[page * 0x9e3779b97f4a7c15ULL >> 32 & (CSINK_KEPT_PAGES - 1)];
+}
+
+/** Is the page (its number, not 0) known? Context: signal. */
+static inline bool csink_kept_has(struct csink_kept_pages *kept, uintptr_t page)
+{
+	return *csink_kept_slot(kept, page) == page &&
+	       kept->state == atomic_load_explicit(&csink_kept_state, memory_order_acquire);
+}
+
+/** The page was found readable after @state was loaded. Context: signal. */
+void csink_kept_put(struct csink_kept_pages *kept, uintptr_t page, uint64_t state);
+
+#endif
