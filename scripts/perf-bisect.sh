@@ -33,10 +33,19 @@ directory=$(git rev-parse --absolute-git-dir)/perf-bisect
 case " ${PERF_GATE_OPTIONS:-} " in
 *' --suite '* | *' --suite='*)
 	is_suite=yes
-	# What comes later overrides this. Few cases are asked for: each gets all of its runs.
-	PERF_GATE_OPTIONS="--screen=0 --max-time=120 $PERF_GATE_OPTIONS"
+	# What comes later overrides this. Few cases are asked for: each gets all of its runs. Counted ones are not screened.
+	case " $PERF_GATE_OPTIONS " in
+	*' --deterministic '* | *' --deterministic='*)
+		is_counted=yes
+		PERF_GATE_OPTIONS="--max-time=120 $PERF_GATE_OPTIONS"
+		;;
+	*)
+		is_counted=
+		PERF_GATE_OPTIONS="--screen=0 --max-time=120 $PERF_GATE_OPTIONS"
+		;;
+	esac
 	;;
-*) is_suite= ;;
+*) is_suite='' is_counted='' ;;
 esac
 
 say()
@@ -87,6 +96,12 @@ twice_the_runs()
 	if [ -z "$is_suite" ]; then
 		runs=$(sed -n 's/^# runs: \([0-9]*\) .*/\1/p' "$directory/gate.tap")
 		more="--runs $((2 * runs))"
+		return
+	fi
+	if [ "$is_counted" ]; then
+		runs=$(sed -n 's/^# runs: .* counted, at least \([0-9]*\) times .*/\1/p' "$directory/gate.tap")
+		seconds=$(sed -n 's/^# runs: .* counted, .* in \([0-9]*\)[0-9.]* s$/\1/p' "$directory/gate.tap")
+		more="--runs $((2 * runs)) --max-time $((4 * seconds + 10))"
 		return
 	fi
 	runs=$(sed -n 's/^# runs: .* to screen, \([0-9]*\) fresh .*/\1/p' "$directory/gate.tap")

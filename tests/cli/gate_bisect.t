@@ -134,6 +134,24 @@ commit 9 Order/1000 100000 150000 '(void)0'
 answer c9
 is $? 125 "a commit without the case: status 125"
 
+# ---- counted instructions
+if have valgrind; then
+	counted() {
+		(cd repository && git checkout -q -f "$1" && PERF_GATE_OPTIONS='--suite --cases=^Sort --deterministic=callgrind --run-time=1ms --threshold=3%' \
+			"$SRC/scripts/perf-bisect.sh" v1.0 ./bench) >answer.out 2>answer.err
+	}
+	(cd repository && git bisect reset && git bisect start c8 v1.0) >/dev/null 2>&1
+	counted c6
+	is $? 1 "counted instructions: the commit with the slower case has status 1" || diag "$(cat answer.out answer.err)"
+	like "$(cat answer.out)" '^not ok 1 - Sort/1000: compare in bench regressed: \+30\.0 %' "its output names the function"
+	counted c5
+	is $? 0 "the one before it has status 0" || diag "$(cat answer.out answer.err)"
+	counted c7
+	is $? 125 "a commit whose case fails: status 125"
+else
+	skip "counted instructions" "no valgrind here"
+fi
+
 # ---- what cannot be asked
 answered() {
 	(cd repository && git bisect reset && git bisect start "$1" v1.0 && git checkout -q -f c2 &&
