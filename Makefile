@@ -146,17 +146,24 @@ unfortified = $(if $(filter preload/api/%,$(1)),,-U_FORTIFY_SOURCE)
 # The launcher reads files and memory of others: what compiler and linker can check there, they do. Not _FORTIFY_SOURCE:
 # valgrind takes its memmove for a memcpy, and complains of each that overlaps.
 HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection
-HARDEN_LDFLAGS := -pie -Wl,-z,now -Wl,-z,relro
+HARDEN_LDFLAGS = $(if $(STATIC),-no-pie,-pie) -Wl,-z,now -Wl,-z,relro
 LAUNCHER_PKGS := libdw libelf zlib libunwind-generic
 # Asked for only when something is compiled with them, so that `make help` works on a bare machine.
 LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
-LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
+# STATIC=1 links the launcher's libraries into it, but libc's: it runs where only these are. The linker's map names them.
+# Distributions' libunwind.a is not position-independent, so that such a launcher is not, either.
+STATIC ?=
+DYNAMIC_LAUNCHER_LIBS = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
+STATIC_LAUNCHER_LIBS = -Wl,-Map,$(B)/launcher.map -Wl,-Bstatic \
+	$(filter-out -pthread -lpthread -ldl -lm,$(shell $(PKG_CONFIG) --static --libs $(LAUNCHER_PKGS))) -liberty -Wl,-Bdynamic -lm
+STATIC_CFLAGS := $(if $(STATIC),-include scripts/packaging/old_glibc.h)
+LAUNCHER_LIBS = $(if $(STATIC),$(STATIC_LAUNCHER_LIBS),$(DYNAMIC_LAUNCHER_LIBS))
 SEND_PKGS := libcurl zlib
 SEND_LIBS = $(shell $(PKG_CONFIG) --libs $(SEND_PKGS))
 # Where libcurl's headers are absent, or older than CURLOPT_PROTOCOLS_STR, countersink-send is left out.
 HAS_CURL := $(shell $(PKG_CONFIG) --exists 'libcurl >= 7.85.0' 2>/dev/null && echo yes)
 SEND_BIN := $(if $(HAS_CURL),countersink-send)
-LIB_LIBS := -ldl -lpthread
+LIB_LIBS := -ldl -lpthread -lrt
 # Of the core, what a library does not use is left out.
 LIB_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections
 AGENT_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,libcountersink.so -Wl,--version-script,preload/agent/libcountersink.map \
@@ -247,12 +254,12 @@ without-send:
 define preload_rules
 $(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@flags='$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS) $$(PLACES)'; \
+	@flags='$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS) $$(STATIC_CFLAGS) $$(PLACES)'; \
 		echo "$$$$flags" | cmp -s - $$@ || echo "$$$$flags" > $$@
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(PLACE_CFLAGS) $$(TABLE_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) \
+	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(or $$(call agent_cflags,$$<),$$(STATIC_CFLAGS)) $$(PLACE_CFLAGS) $$(TABLE_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) \
 		$$(call unfortified,$$<) -c -o $$@ $$<
 endef
 $(eval $(call preload_rules,$(PLAIN),))
@@ -264,7 +271,7 @@ FORCE:
 
 $(B)/obj/launcher/%.o: launcher/%.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(HARDEN_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(CC) $(BASE_CFLAGS) $(HARDEN_CFLAGS) $(SAN_CFLAGS) $(STATIC_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/page/html_head.html: $(PAGE_PARTS) $(HTML_PARTS)
 $(B)/page/history_head.html: $(PAGE_PARTS) $(HISTORY_PARTS)
@@ -285,18 +292,28 @@ $(B)/obj/launcher/gate/suite/modules.o: launcher/gate/suite/modules.S launcher/g
 	@mkdir -p $(@D)
 	$(CC) -c -Wa,-I$(<D) -o $@ $<
 
+# AGENT_FROM=DIRECTORY takes what runs in programs from the lib of another build: built with a new glibc it runs with old ones,
+# and with an old glibc it cannot be built.
+AGENT_FROM ?=
+ifneq ($(AGENT_FROM),)
+$(B)/lib/libcountersink.so $(B)/lib/$(PLUGIN): $(B)/lib/%: $(AGENT_FROM)/%
+	@mkdir -p $(@D)
+	cp $< $@
+else
 $(B)/lib/libcountersink.so: $(SO_OBJS) preload/agent/libcountersink.map
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(LIB_LIBS)
-
-$(B)/lib/$(API_LIB): $(API_OBJS) preload/api/libcountersink-api.map
-	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(API_LDFLAGS) $(LDFLAGS) -o $@ $(API_OBJS) $(LIB_LIBS)
 
 # Its undefined symbols are those of qemu, which loads it: no -z defs.
 $(B)/lib/$(PLUGIN): $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.o)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro $(LDFLAGS) -o $@ $^ -lpthread
+
+endif
+
+$(B)/lib/$(API_LIB): $(API_OBJS) preload/api/libcountersink-api.map
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(API_LDFLAGS) $(LDFLAGS) -o $@ $(API_OBJS) $(LIB_LIBS)
 
 $(addprefix $(B)/lib/,$(API_LINKS)): | $(B)/lib/$(API_LIB)
 	@mkdir -p $(@D)

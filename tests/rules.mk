@@ -168,7 +168,7 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -rdynamic $(LDFLAGS) -o $@ $(TIMERQ_BENCH) $(TIMERQ_OBJS) -ldl -lpthread
 
 # ---- what people call ------------------------------------------------------------------------------------------------
-PACKAGE_TESTS := api deb dist
+PACKAGE_TESTS := api deb dist rpm tar
 PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 
 .PHONY: tests check check-unit check-guests check-pmu check-san bench demo

@@ -80,7 +80,7 @@ static int find_in_root(int root_fd, const char *path, int flags)
 
 	errno = EAGAIN; /* something was renamed meanwhile */
 	for (int i = 0; fd < 0 && errno == EAGAIN && i < MAX_TRIES; i++)
-		fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+		fd = (int)syscall(__NR_openat2, root_fd, path, &how, sizeof(how));
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		return walk(root_fd, path, flags);
 	return fd < 0 ? -errno : fd;

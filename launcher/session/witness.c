@@ -52,7 +52,7 @@ static void watch(void)
 	siginfo_t info;
 
 	csink_rawcall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-	csink_rawcall(SYS_close_range, 0, UINT32_MAX, 0);
+	csink_rawcall(__NR_close_range, 0, UINT32_MAX, 0);
 	while (csink_rawcall(SYS_getppid) == launcher) {
 		if (csink_rawcall(SYS_rt_sigtimedwait, &all, &info, NULL, sizeof(all)) < 0)
 			continue;

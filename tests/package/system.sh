@@ -6,19 +6,19 @@ PACKAGE_SUITES=${PACKAGE_SUITES:-bookworm} # Debian releases to install packages
 KEPT_SYSTEMS=$BUILT/package-systems        # only `make clean` empties it
 VERSION=$(make -s -C "$SRC" show-version)
 
-# made KIND: the packages of the commit, in $PACKAGES.
+# made KIND OPTION...: the packages of the commit, in $PACKAGES.
 made() {
 	PACKAGES=$BUILT/packages/$1
 	mkdir -p "$PACKAGES"
 	rm -f "$PACKAGES"/*
-	ok "scripts/package $1" "$SRC/scripts/package" "$1" --output "$PACKAGES"
+	ok "scripts/package $*" "$SRC/scripts/package" "$@" --output "$PACKAGES"
 }
 
 # system SUITE DIRECTORY: a minimal Debian in a directory.
 system() {
 	mkdir -p "$KEPT_SYSTEMS" "$2"
 	[ -e "$KEPT_SYSTEMS/$1.tar" ] || {
-		mmdebstrap --quiet --variant=minbase "$1" "$KEPT_SYSTEMS/$1.tar.new" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" &&
+		mmdebstrap --quiet --format=tar --variant=minbase "$1" "$KEPT_SYSTEMS/$1.tar.new" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" &&
 			mv "$KEPT_SYSTEMS/$1.tar.new" "$KEPT_SYSTEMS/$1.tar"
 	} || { echo "Bail out! no system of Debian's $1 could be made"; exit 1; }
 	tar -C "$2" --numeric-owner -xf "$KEPT_SYSTEMS/$1.tar"

@@ -70,7 +70,7 @@ static void detach(void)
 	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (open("/dev/null", O_RDWR) != fd)
 			exit(CSINK_EXIT_FAILED);
-	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0))
+	if (syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0))
 		for (fd = STDERR_FILENO + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
 			close(fd);
 	setsid();

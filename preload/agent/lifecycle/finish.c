@@ -125,7 +125,7 @@ static int run_helper(void *arg)
 	uint64_t none = 0;
 
 	if (helper->is_silent)
-		csink_rawcall(SYS_close_range, 0, ~0U, 0);
+		csink_rawcall(__NR_close_range, 0, ~0U, 0);
 	/* The program waits for a second at most. Such a helper may be killed at any moment. */
 	if (helper->is_silent && helper->is_awaited)
 		csink_rawcall(SYS_setitimer, ITIMER_REAL, &second, NULL);

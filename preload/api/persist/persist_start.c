@@ -74,7 +74,7 @@ static __attribute__((noreturn)) void exec_keeper(const struct keeper_exec *keep
 		csink_rawcall(SYS_fcntl, 0, F_SETFD, 0);
 	csink_rawcall(SYS_dup3, null, 1, 0);
 	csink_rawcall(SYS_dup3, null, 2, 0);
-	csink_rawcall(SYS_close_range, 3U, ~0U, 0);
+	csink_rawcall(__NR_close_range, 3U, ~0U, 0);
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 	csink_rawcall(SYS_execve, keeper->program, keeper->argv, keeper->env);
 	csink_raw_exit(127);
