@@ -260,6 +260,32 @@ countersink attach --rotate=1 -o no.pb.gz -- touch was_run >out 2>err
 is "$? $(cat err)" "125 countersink: option --rotate: of a command that is started, \`countersink run --rotate\` writes slices" "attach: a command"
 ok "it is not run" test ! -e was_run
 
+# ---- each slice is sent
+sent() { # NAME ARGUMENT...: countersink, with slices that are sent; it is given time until as many have arrived as there are
+	name=$1
+	shift
+	rm -rf spool sent.*
+	COUNTERSINK_SPOOL=$PWD/spool "$SRC/tests/send/server.py" 200:all -- timeout 100 sh -c '"$@" 2>err
+		until [ "$(ls got/*.line | wc -l)" = "$(ls sent.*.pb.gz | wc -l)" ]; do sleep 0.05; done' sh countersink "$@" >out
+	is "$?" 0 "$name: as many requests are made as there are slices"
+	is "$(sed 's/PUT .//; s/ HTTP.*//' got/*.line | sort)" "$(ls sent.*.pb.gz)" "$name: each slice is sent once"
+	ok "$name: there are several" test "$(ls sent.*.pb.gz | wc -l)" -gt 1
+}
+if [ ! -x "$BUILD/bin/countersink-send" ]; then
+	skip "slices are sent" "countersink-send is not built: the headers of libcurl are not here"
+else
+	sent "run --rotate --send" run -q --rotate=0.2 --keep=0 --send=put+http://@ADDRESS@/%n -o sent.pb.gz -- timeout 1.5 "$TARGETS/burn" 100000000
+	if [ -e probe.pb.gz ]; then
+		"$TARGETS/burn" 100000000 >/dev/null &
+		target=$!
+		sent "attach --rotate --send" attach -q -d 1.5 --rotate=0.2 --keep=0 --send=put+http://@ADDRESS@/%n -o sent.pb.gz -p $target
+		kill -9 $target
+		wait $target 2>/dev/null
+	else
+		skip "attach: slices are sent" "attach is refused here: $needs_to_attach"
+	fi
+fi
+
 # ---- a disk that is full for a while
 if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
 	skip "a full disk" "only root can mount a small file system"

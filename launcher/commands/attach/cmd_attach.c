@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
@@ -398,10 +399,20 @@ static void name_command(struct attach *a)
 			     images->at[i]->pid);
 }
 
+static void send_profile(void *arg, const char *path)
+{
+	struct attach *a = arg;
+
+	csink_send_profile(a->options, CSINK_ATTACH_OPT_SEND, path, &a->inherited, a->quiet || a->json);
+}
+
 /* The first processes are known later: slices have what was asked for. */
 static void begin_slices(struct attach *a)
 {
 	snprintf(a->outside.command, sizeof(a->outside.command), "%s", a->target.name);
+	if (*csink_options_text(a->options, CSINK_ATTACH_OPT_SEND))
+		a->slices.s->on_written = send_profile;
+	a->slices.s->arg = a;
 	csink_attach_slices_begin(&a->slices, &a->follow);
 }
 
@@ -422,6 +433,9 @@ static int finish_slices(struct attach *a, struct csink_profile *whole)
 	csink_save_report(&a->save, whole, words_of(a));
 	if (words_of(a) != CSINK_SAVE_ERRORS)
 		csink_slices_say(a->slices.s);
+	/* The last one is sent by a child. */
+	while (wait(NULL) > 0 || errno == EINTR)
+		;
 	return err;
 }
 
@@ -450,7 +464,8 @@ static int finish(struct attach *a)
 	if (a->json)
 		csink_attach_print_json(&a->target, &a->follow, &a->outside, a->save.path);
 	csink_profile_free(profile);
-	csink_send_profile(a->options, CSINK_ATTACH_OPT_SEND, a->save.path, &a->inherited, a->quiet || a->json);
+	if (!a->slices.s)
+		send_profile(a, a->save.path);
 	return err;
 }
 
