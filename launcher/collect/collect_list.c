@@ -119,10 +119,44 @@ static int add_file(struct collector *c, char *path)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* Of what was removed, slices have all: it is listed for the sake of what its process became, and of the kernel's
+ * totals in the last one. */
+static int add_gone(struct collector *c, const struct csink_moment_gone *gone)
+{
+	struct image image = {
+		.pid = gone->pid,
+		.ppid = gone->ppid,
+		.state = gone->state,
+		.start_realtime_ns = gone->start_realtime_ns,
+		.start_ns = gone->start_ns,
+		.end_ns = gone->end_ns,
+		.cpu_start_ns = gone->cpu_start_ns,
+		.cpu_end_ns = gone->cpu_end_ns,
+		.has_engine = gone->has_engine,
+		.is_read = true,
+		.is_past = true,
+		.is_continued = true,
+		.covered_cpu_ns = gone->given_ns,
+		.tids = calloc(gone->nr_tids + 1UL, sizeof(*gone->tids)),
+		.nr_tids = gone->nr_tids,
+	};
+
+	memcpy(image.comm, gone->comm, sizeof(image.comm));
+	if (image.tids)
+		memcpy(image.tids, gone->tids, gone->nr_tids * sizeof(*gone->tids));
+	if (image.tids && CSINK_APPEND(c->images, c->nr_images, c->cap_images, image))
+		return 0;
+	free(image.tids);
+	return -ENOMEM;
+}
+
 int csink_collect_list_moment(struct collector *c)
 {
 	int err = 0;
 
+	for (uint32_t i = 0; c->slice && i < c->now->nr_gone && !err; i++)
+		if (c->slice->is_last || c->now->gone[i].state == CSINK_REC_EXECED)
+			err = add_gone(c, &c->now->gone[i]);
 	for (uint32_t i = 0; i < c->now->nr && !err; i++) {
 		char *path = strdup(c->now->at[i].path);
 

@@ -356,7 +356,8 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 	if (!err) {
 		/* Of a program that the library sampled, only its loader is from outside. */
 		is_shown = !image->is_outside || (r.nr_kept && !csink_collect_counterpart(c, image, image->pid));
-		csink_collect_notes(c, image, rec, is_shown);
+		if (!image->is_past) /* slices before have them */
+			csink_collect_notes(c, image, rec, is_shown);
 		image->nr_threads += rec->nr_threads;
 	}
 	if (!err && !image->is_outside)

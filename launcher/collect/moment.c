@@ -2,9 +2,11 @@
 #include "launcher/collect/moment.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
@@ -13,6 +15,7 @@
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/moment_impl.h"
 #include "launcher/collect/recording_cut.h"
+#include "launcher/collect/run_directory.h"
 
 /* ---- taking ---- */
 
@@ -60,31 +63,22 @@ static int take(struct csink_moment *moment, const char *run_dir, int32_t pid)
 	return err ? err : moment->nr ? 0 : -ENOENT;
 }
 
-/* For the ledger of what slices have. */
-static int add_given(struct csink_moment *moment)
-{
-	void *given = mmap(NULL, moment->nr * sizeof(*moment->given_ns), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (given == MAP_FAILED)
-		return -ENOMEM;
-	moment->given_ns = given;
-	return 0;
-}
-
-static int take_moment(const char *run_dir, int32_t pid, bool is_last, struct csink_moment **out)
+static struct csink_moment *new_moment(void)
 {
 	struct csink_moment *moment = calloc(1, sizeof(*moment));
-	int err;
 
 	if (!moment)
-		return -ENOMEM;
-	moment->is_last = is_last;
+		return NULL;
 	moment->first_ns = UINT64_MAX;
 	moment->time_ns = csink_monotonic_ns();
-	err = take(moment, run_dir, pid);
-	if (!err)
-		err = add_given(moment);
+	return moment;
+}
+
+int csink_moment_take(const char *run_dir, int32_t pid, struct csink_moment **out)
+{
+	struct csink_moment *moment = new_moment();
+	int err = moment ? take(moment, run_dir, pid) : -ENOMEM;
+
 	if (err)
 		csink_moment_free(moment);
 	else
@@ -92,14 +86,41 @@ static int take_moment(const char *run_dir, int32_t pid, bool is_last, struct cs
 	return err;
 }
 
-int csink_moment_take(const char *run_dir, int32_t pid, struct csink_moment **out)
+static int follow(struct csink_moment *moment, const struct csink_moment *former)
 {
-	return take_moment(run_dir, pid, false, out);
+	for (uint32_t i = 0; former && i < former->nr_gone; i++) {
+		struct csink_moment_gone gone = former->gone[i];
+
+		gone.tids = calloc(gone.nr_tids + 1UL, sizeof(*gone.tids));
+		if (!gone.tids || !CSINK_APPEND(moment->gone, moment->nr_gone, moment->cap_gone, gone)) {
+			free(gone.tids);
+			return -ENOMEM;
+		}
+		memcpy(gone.tids, former->gone[i].tids, gone.nr_tids * sizeof(*gone.tids));
+	}
+	return 0;
 }
 
-int csink_moment_take_last(const char *run_dir, struct csink_moment **out)
+int csink_moment_take_after(const char *run_dir, const struct csink_moment *former, bool is_last,
+			    struct csink_moment **out)
 {
-	return take_moment(run_dir, 0, true, out);
+	struct csink_moment *moment = new_moment();
+	int err;
+
+	if (!moment)
+		return -ENOMEM;
+	moment->is_last = is_last;
+	err = take(moment, run_dir, 0);
+	if (err == -ENOENT && former)
+		err = 0;
+	if (!err)
+		moment->given_ns = calloc(moment->nr + 1UL, sizeof(*moment->given_ns));
+	err = err ?: moment->given_ns ? follow(moment, former) : -ENOMEM;
+	if (err)
+		csink_moment_free(moment);
+	else
+		*out = moment;
+	return err;
 }
 
 void csink_moment_free(struct csink_moment *moment)
@@ -108,10 +129,13 @@ void csink_moment_free(struct csink_moment *moment)
 		csink_recorded_free(&moment->at[i].copy);
 		free(moment->at[i].path);
 	}
-	if (moment && moment->given_ns)
-		munmap(moment->given_ns, moment->nr * sizeof(*moment->given_ns));
-	if (moment)
+	for (uint32_t i = 0; moment && i < moment->nr_gone; i++)
+		free(moment->gone[i].tids);
+	if (moment) {
+		free(moment->gone);
+		free(moment->given_ns);
 		free(moment->at);
+	}
 	free(moment);
 }
 
@@ -133,6 +157,95 @@ uint32_t csink_moment_nr(const struct csink_moment *moment)
 uint32_t csink_moment_nr_unread(const struct csink_moment *moment)
 {
 	return moment->nr_unread;
+}
+
+/* ---- what has ended ---- */
+
+/* Has the process run another program since, or is it gone? */
+static bool is_over(const struct csink_moment_recording *one)
+{
+	const struct csink_rec_header *header = &one->copy.header;
+	char next[CSINK_RUN_DIRECTORY_PATH + 64];
+
+	snprintf(next, sizeof(next), "%.*s/%d.%u" CSINK_REC_SUFFIX, (int)(strrchr(one->path, '/') - one->path),
+		 one->path, (int)header->pid, header->seq + 1);
+	return (header->state == CSINK_REC_EXECED && !access(next, F_OK)) ||
+	       (header->state != CSINK_REC_LIVE && kill(header->pid, 0) < 0 && errno == ESRCH);
+}
+
+/* A rank is found by its recording, or that of a process above it. */
+static bool is_rank(const struct csink_rec_header *header)
+{
+	for (uint32_t i = 0; i < CSINK_NR_RANK_VARIABLES; i++)
+		if (*header->rank_values[i])
+			return true;
+	return false;
+}
+
+static int add_gone(struct csink_moment *moment, struct csink_moment_gone gone, const struct csink_recorded *rec)
+{
+	gone.tids = calloc(rec->nr_threads + 1UL, sizeof(*gone.tids));
+	for (uint32_t i = 0; gone.tids && i < rec->nr_threads; i++)
+		if (!(rec->threads[i]->flags & CSINK_THREAD_NOT_SAMPLED))
+			gone.tids[gone.nr_tids++] = rec->threads[i]->tid;
+	if (gone.tids && CSINK_APPEND(moment->gone, moment->nr_gone, moment->cap_gone, gone))
+		return 0;
+	free(gone.tids);
+	return -ENOMEM;
+}
+
+static int note_gone(struct csink_moment *moment, uint32_t index)
+{
+	const struct csink_recorded *copy = &moment->at[index].copy;
+	struct csink_moment_gone gone = {
+		.pid = copy->header.pid,
+		.ppid = copy->header.ppid,
+		.state = copy->header.state,
+		.start_realtime_ns = copy->header.start_realtime_ns,
+		.start_ns = copy->header.start_monotonic_ns,
+		.end_ns = copy->header.end_monotonic_ns,
+		.cpu_start_ns = copy->header.cpu_start_ns,
+		.cpu_end_ns = copy->header.cpu_end_ns,
+		.has_engine = copy->header.engine != CSINK_ENGINE_NONE,
+		.given_ns = moment->given_ns[index],
+	};
+	struct csink_recorded rec;
+	char why[CSINK_WHY_BYTES];
+	int err = csink_recorded_parse(copy->data, copy->bytes, &rec, why, sizeof(why));
+
+	if (err)
+		return err;
+	memcpy(gone.comm, copy->header.comm, sizeof(gone.comm));
+	err = add_gone(moment, gone, &rec);
+	csink_recorded_free(&rec);
+	return err;
+}
+
+/* The last one takes the place of one that is removed. */
+static void forget(struct csink_moment *moment, uint32_t index)
+{
+	csink_recorded_free(&moment->at[index].copy);
+	free(moment->at[index].path);
+	moment->at[index] = moment->at[moment->nr - 1];
+	moment->given_ns[index] = moment->given_ns[--moment->nr];
+}
+
+uint32_t csink_moment_take_ended(struct csink_moment *moment, uint32_t least)
+{
+	uint32_t nr = 0;
+
+	if (moment->nr < least)
+		return 0;
+	for (uint32_t i = moment->nr; i-- > 0;) {
+		const struct csink_moment_recording *one = &moment->at[i];
+
+		if (one->copy.header.engine == CSINK_ENGINE_OUTSIDE || is_rank(&one->copy.header) || !is_over(one) ||
+		    note_gone(moment, i))
+			continue;
+		nr += !unlink(one->path);
+		forget(moment, i);
+	}
+	return nr;
 }
 
 /* ---- reading ---- */

@@ -22,10 +22,22 @@ int csink_moment_take(const char *run_dir, int32_t pid, struct csink_moment **ou
 void csink_moment_free(struct csink_moment *moment);
 
 /**
- * The same, when the run has ended and csink_run_directory_mark() was called: what processes that go on have done since
- * is in the profiles that they leave.
+ * The same for slices.
+ * @former   the moment up to which slices were made, which hands on what it has of recordings that were removed; NULL:
+ *           there is none.
+ * @is_last  the run has ended, and csink_run_directory_mark() was called: what processes that go on have done since is
+ *           in the profiles that they leave.
+ * Without recordings -ENOENT is returned where there is no former moment.
  */
-int csink_moment_take_last(const char *run_dir, struct csink_moment **out);
+int csink_moment_take_after(const char *run_dir, const struct csink_moment *former, bool is_last,
+			    struct csink_moment **out);
+
+/**
+ * Remove the recordings of programs that have ended, where there are at least so many: slices until this moment have
+ * them. What later slices need of them is kept in the moment, and handed on by csink_moment_take_after().
+ * Returns how many were removed. Context: thread.
+ */
+uint32_t csink_moment_take_ended(struct csink_moment *moment, uint32_t least);
 
 /** When it was taken, and when the first of its processes started: ns of CLOCK_MONOTONIC. */
 uint64_t csink_moment_ns(const struct csink_moment *moment);

@@ -27,7 +27,8 @@
 #include "launcher/symbols/symbols_kept.h"
 
 #define WRITER_NICE 10
-#define MAX_NAMES 1000 /* that other files may have, one after the other */
+#define TAKE_LEAST 1000 /* recordings, from which on those of programs that have ended are removed */
+#define MAX_NAMES 1000  /* that other files may have, one after the other */
 
 /* ---- what was asked for ---- */
 
@@ -196,6 +197,7 @@ static int write_until(struct csink_slices *s, struct csink_moment *to)
 	csink_profile_free(profile);
 	if (err)
 		return err;
+	s->answer.nr_taken += csink_moment_take_ended(to, TAKE_LEAST);
 	csink_moment_free(s->base);
 	s->base = to;
 	return 0;
@@ -207,7 +209,7 @@ static void cut(struct csink_slices *s)
 	uint64_t realtime_ns = csink_clock_ns(CLOCK_REALTIME), former_ns = s->clock.due_ns;
 	uint64_t named_ns = csink_slice_clock_next(&s->clock, realtime_ns, csink_monotonic_ns());
 	struct csink_moment *to = NULL;
-	int err = *s->run_dir ? csink_moment_take(s->run_dir, 0, &to) : -ENOENT;
+	int err = *s->run_dir ? csink_moment_take_after(s->run_dir, s->base, false, &to) : -ENOENT;
 
 	arm(s);
 	if (err == -ENOENT) /* no program has started that is recorded */
@@ -252,7 +254,7 @@ static int write_last(struct csink_slices *s)
 	struct csink_profile *profile = NULL;
 	struct csink_moment *to = NULL;
 	struct csink_slice slice;
-	int err = *s->run_dir ? csink_moment_take_last(s->run_dir, &to) : -ENOENT;
+	int err = *s->run_dir ? csink_moment_take_after(s->run_dir, s->base, true, &to) : -ENOENT;
 
 	if (err == -ENOENT && !s->base) /* nothing was recorded: totals alone */
 		err = 0;

@@ -47,6 +47,7 @@ struct csink_slices {
 	struct csink_slices_answer {
 		int err; /* of the last slice, which has been reported */
 		uint64_t nr_written, nr_removed;
+		uint64_t nr_taken;        /* recordings that are no longer there: slices alone have them */
 		char last_path[PATH_MAX]; /* before the run: the first one's */
 	} answer;
 

@@ -103,7 +103,7 @@ static struct csink_moment *cut(bool is_last, bool is_written)
 	struct csink_moment *now;
 	struct csink_profile *p;
 
-	if (is_last ? csink_moment_take_last(directory, &now) : csink_moment_take(directory, 0, &now))
+	if (csink_moment_take_after(directory, base, is_last, &now))
 		abort();
 	if (csink_collect_slice(base, now, &slice, &p))
 		abort();
@@ -124,28 +124,6 @@ static void begin(void)
 	outside = (struct csink_outside){0};
 }
 
-/* The last slice, and the whole from the same recordings. */
-static void end(const char *what)
-{
-	struct csink_merge *whole = csink_merge_create(CSINK_MERGE_IDS);
-	struct csink_profile *p, *q;
-
-	cut(true, true);
-	if (csink_collect(directory, &outside, &p))
-		abort();
-	add_to(whole, p);
-	is_num(sum_of(merged, 0), sum_of(whole, 0), what);
-	is_num(sum_of(merged, 1), sum_of(whole, 1), what);
-	p = finished(merged);
-	q = finished(whole);
-	ok(are_same(p, q), "%s: each sample has the same weights", what);
-	csink_profile_free(p);
-	csink_profile_free(q);
-	csink_merge_free(whole);
-	csink_merge_free(merged);
-	csink_moment_free(base);
-}
-
 /* A process with two threads, a row and a cell. */
 struct process {
 	struct record r;
@@ -159,6 +137,33 @@ struct process {
 static void save(struct process *p)
 {
 	record_write(&p->r, directory, p->name);
+}
+
+static struct process *removed[2]; /* whose recordings are not there */
+
+/* The last slice, and the whole from the same recordings. */
+static void end(const char *what)
+{
+	struct csink_merge *whole = csink_merge_create(CSINK_MERGE_IDS);
+	struct csink_profile *p, *q;
+
+	cut(true, true);
+	for (int i = 0; i < 2; i++)
+		if (removed[i])
+			save(removed[i]);
+	if (csink_collect(directory, &outside, &p))
+		abort();
+	add_to(whole, p);
+	is_num(sum_of(merged, 0), sum_of(whole, 0), what);
+	is_num(sum_of(merged, 1), sum_of(whole, 1), what);
+	p = finished(merged);
+	q = finished(whole);
+	ok(are_same(p, q), "%s: each sample has the same weights", what);
+	csink_profile_free(p);
+	csink_profile_free(q);
+	csink_merge_free(whole);
+	csink_merge_free(merged);
+	csink_moment_free(base);
 }
 
 static void start(struct process *p, int32_t pid, uint32_t seq, uint64_t start_ns, uint64_t cpu_start_ns)
@@ -277,6 +282,51 @@ static void test_exec(void)
 	drop(&q);
 }
 
+static bool is_there(const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return !lstat(path, &st);
+}
+
+#define PID_NONE 0x7ffffff0 /* no process has it */
+
+/* The recordings of programs that have ended are removed meanwhile; the whole is made of copies of them. */
+static void test_removed(void)
+{
+	struct csink_outside_process process = {
+		.pid = PID_NONE, .comm = "prog", .cpu_ns = 70 * MS, .has_cpu = 1, .ppid = 1};
+	struct process p, q;
+	uint32_t nr;
+
+	begin();
+	start(&p, PID_NONE, 0, 1000, 3 * MS);
+	cut(false, true);
+	work(&p, 10 * MS, 7, 7 * MS, 30 * MS);
+	finish(&p, CSINK_REC_EXECED);
+	start(&q, PID_NONE, 1, 9000, 34 * MS);
+	cut(false, true);
+	is_num(csink_moment_take_ended(base, 3), 0, "two recordings: none is removed where three are few");
+	nr = csink_moment_take_ended(base, 2);
+	is_num(nr, 1, "a program that became another one: its recording is removed");
+	ok(!is_there(p.name) && is_there(q.name), "and no other one");
+	work(&q, 4 * MS, 9, 1, 18 * MS);
+	finish(&q, CSINK_REC_EXITED);
+	cut(false, true);
+	is_num(csink_moment_take_ended(base, 0), 1, "a program that has ended: the same");
+	cut(false, true);
+	removed[0] = &p;
+	removed[1] = &q;
+	outside = (struct csink_outside){
+		.has_rusage = 1, .user_ns = 70 * MS, .sys_ns = 3, .processes = &process, .nr_processes = 1};
+	end("recordings that were removed");
+	removed[0] = removed[1] = NULL;
+	drop(&p);
+	drop(&q);
+}
+
 /* The kernel counted threads whose end the library did not see. Weights of their samples are scaled to that. */
 static void test_killed(void)
 {
@@ -358,15 +408,6 @@ static void put_file(const char *name, size_t bytes)
 	while (bytes--)
 		fputc('x', file);
 	fclose(file);
-}
-
-static bool is_there(const char *name)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	return !lstat(path, &st);
 }
 
 static void remove_file(const char *name)
@@ -454,6 +495,7 @@ int main(void)
 	test_clock_ahead();
 	test_ends_early();
 	test_exec();
+	test_removed();
 	test_killed();
 	test_clock();
 	is_name("redis.pb.gz", 7, "redis.20261122T081500Z.0007.pb.gz");
