@@ -237,7 +237,7 @@ ok "there are more than before" test "$(slices)" -gt "$before"
 
 countersink --rotate=1 -o nothing.pb.gz -- ./not_there >out 2>err
 is "$? $(cat err)" "127 countersink: ./not_there: No such file or directory" "a command that is not there"
-is "$(find . -name "nothing*" | wc -l)" 0 "it leaves no slice"
+is "$(find . -maxdepth 1 -name "nothing*gz" | wc -l)" 0 "it leaves no slice"
 
 # ---- attach
 needs_to_attach=$(countersink attach -q -d 0.1 -o probe.pb.gz -p $$ 2>&1)

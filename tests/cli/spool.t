@@ -77,10 +77,11 @@ is "$status $(kept)" '0 0' 'without a file, a pause that the server has not aske
 "$SRC/tests/send/server.py" --opens open 200:all -- sh -c 'COUNTERSINK_SEND_TIMEOUT=0.2 "$SEND" --to=put+http://@ADDRESS@/%n a.pb.gz; touch open
 	"$SEND" --to=put+http://@ADDRESS@/%n b.pb.gz' 2>err
 is "$? $(paths) $(kept)" '0 /a.pb.gz /b.pb.gz 0' 'a server that was away for a while gets all'
-serve 'half 200' 'COUNTERSINK_SEND_TIMEOUT=0.001 "$SEND" --to=otlp+http://@ADDRESS@ a.pb.gz; ./later 400 --to=otlp+http://@ADDRESS@ b.pb.gz; ./later 0 --to=otlp+http://@ADDRESS@'
-is "$status $(kept)" '0 0' 'a connection that is cut in mid-body ends with all sent'
-serve 'silent 200:all' '"$SEND" --send-timeout=0.5 --to=otlp+http://@ADDRESS@ a.pb.gz; ./later 400 --to=otlp+http://@ADDRESS@ b.pb.gz'
-is "$status $(requests) $(kept)" '0 3 0' 'so does a server that does not answer in time'
+serve 'half 200:all' 'COUNTERSINK_SEND_TIMEOUT=0.001 "$SEND" --to=otlp+http://@ADDRESS@ a.pb.gz; ./later 400 --to=otlp+http://@ADDRESS@ b.pb.gz'
+is "$status $(requests) $(kept) $(refused)" '0 3 0 0' 'a connection that is cut in mid-body ends with all sent'
+serve 'silent 200:all' '"$SEND" --to=otlp+http://@ADDRESS@ a.pb.gz & until [ -e got/1.line ]; do sleep 0.02; done
+	kill -9 $!; wait; ./later 400 --to=otlp+http://@ADDRESS@ b.pb.gz'
+is "$status $(requests) $(kept) $(refused)" '0 3 0 0' 'so does a process that is killed while it waits for a server'
 ok 'OTLP: what is sent twice is the same, with the same profile_id' cmp got/1.body got/2.body
 
 # ---- pauses ----
@@ -272,23 +273,24 @@ rm -f go
 
 # ---- killed at any moment ----
 # After each call that changes a file, sends or receives: the profile was sent, is in the spool, in doubt there, or not yet added.
-killed() { # KIND: to a server of that kind
-	serve 200:all "nr=0
-	while :; do
+killed() { # KIND: to a server of that kind; the N-th process sends to a path of its own
+	serve 200:all "nr=0 status=137
+	while [ \$status = 137 ]; do
 		nr=\$((nr + 1))
 		rm -rf spool; mkdir -m 700 spool
-		before=\$(ls got/*.line 2>/dev/null | wc -l)
-		LD_PRELOAD=\$SHIM SEND_SHIM_KILL=\$nr \"\$SEND\" -q --to=$1+http://@ADDRESS@/ a.pb.gz 2>/dev/null
+		LD_PRELOAD=\$SHIM SEND_SHIM_KILL=\$nr \"\$SEND\" -q --to=$1+http://@ADDRESS@/\$nr/ a.pb.gz 2>/dev/null
 		status=\$?
-		\"\$SEND\" -q --to=$1+http://@ADDRESS@/ 2>/dev/null
-		echo \$status \$((\$(ls got/*.line 2>/dev/null | wc -l) - before)) \$(ls spool/*.pb.gz spool/*.todo 2>/dev/null | wc -l) \$(ls spool/refused/*.pb.gz 2>/dev/null | wc -l)
-		[ \$status = 137 ] || break
+		\"\$SEND\" -q --to=$1+http://@ADDRESS@/\$nr/ 2>/dev/null
+		echo \$nr \$status \$(ls spool/*.pb.gz spool/*.todo 2>/dev/null | wc -l) \$(ls spool/refused/*.pb.gz 2>/dev/null | wc -l)
 	done"
-	# Status, requests, left in the spool, in doubt.
-	sort stdout | uniq -c | awk '{ print $2, $3, $4, $5 }' | xargs -n 4 echo
+	# Status, requests, left in the spool, in doubt: each combination once.
+	while read -r nr state left doubt; do
+		echo "$state $(cat got/*.line | grep -c " /$nr/") $left $doubt"
+	done <stdout >runs
+	sort -u runs
 }
 killed put >put
-is "$(tail -n 1 stdout)" '0 1 0 0' 'killed: without it, a profile is sent once'
+is "$(tail -n 1 runs)" '0 1 0 0' 'killed: without it, a profile is sent once'
 is "$(grep -c '^137 1 0 0$' put) $(grep -c '^137 2 0 0$' put)" '1 1' 'killed: put: what is in the spool is sent, and once more where the server may have it'
 is "$(grep -v '^[0-9]* [012] 0 0$' put)" '' 'killed: put: no file is left'
 killed pyroscope >pyroscope
