@@ -141,8 +141,10 @@ agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec
 # Behind the user's flags, for code that runs in programs. With _FORTIFY_SOURCE (a package's usual flags, some compilers'
 # default) headers replace libc's functions by inline ones under the same names, which the agent itself defines, and by
-# __NAME_chk of libc, which a program's libraries may interpose and which end the program with a message.
-unfortified = $(if $(filter preload/api/%,$(1)),,-U_FORTIFY_SOURCE)
+# __NAME_chk of libc, which a program's libraries may interpose and which end the program with a message. With -flto the
+# places of functions are the linker's choice (SO_COLD), and those that only assembly calls are lost.
+PLAIN_CFLAGS := -U_FORTIFY_SOURCE -fno-lto
+plain_cflags = $(if $(filter preload/api/%,$(1)),,$(PLAIN_CFLAGS))
 # The launcher reads files and memory of others: what compiler and linker can check there, they do. Not _FORTIFY_SOURCE:
 # valgrind takes its memmove for a memcpy, and complains of each that overlaps.
 HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection
@@ -254,13 +256,13 @@ without-send:
 define preload_rules
 $(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@flags='$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS) $$(STATIC_CFLAGS) $$(PLACES)'; \
+	@flags='$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(PLAIN_CFLAGS) $$(LDFLAGS) $$(STATIC_CFLAGS) $$(PLACES)'; \
 		echo "$$$$flags" | cmp -s - $$@ || echo "$$$$flags" > $$@
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
 	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(or $$(call agent_cflags,$$<),$$(STATIC_CFLAGS)) $$(PLACE_CFLAGS) $$(TABLE_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) \
-		$$(call unfortified,$$<) -c -o $$@ $$<
+		$$(call plain_cflags,$$<) -c -o $$@ $$<
 endef
 $(eval $(call preload_rules,$(PLAIN),))
 ifneq ($(SAN),)

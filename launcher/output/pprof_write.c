@@ -205,7 +205,7 @@ int csink_pprof_write_as(const struct csink_profile *p, const char *path, unsign
 {
 	CSINK_AUTO_FREE void *bytes = NULL;
 	struct csink_outfile file;
-	size_t len;
+	size_t len = 0;
 	int err = csink_pprof_encode(p, &bytes, &len) ?: csink_outfile_open(&file, path, how | CSINK_OUTFILE_KEEP_OLD);
 
 	return err ?: csink_outfile_close(&file, write_gzip(file.fd, bytes, len));
@@ -219,7 +219,7 @@ int csink_pprof_write(const struct csink_profile *p, const char *path)
 int csink_pprof_write_fd(const struct csink_profile *p, int fd)
 {
 	CSINK_AUTO_FREE void *bytes = NULL;
-	size_t len;
+	size_t len = 0;
 
 	return csink_pprof_encode(p, &bytes, &len) ?: write_gzip(fd, bytes, len);
 }
