@@ -37,7 +37,7 @@ int csink_timerq_watch_forks(void)
 	pthread_mutex_lock(&once);
 	if (!csink_timerq_process_watched()) {
 		page = (void *)csink_rawcall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-					     -1);
+					     -1, 0);
 		if (csink_raw_failed((long)page)) {
 			ret = -ENOMEM;
 		} else {
@@ -146,7 +146,7 @@ CSINK_EXPORT int csink_timerq_create(struct csink_timerq **q, const struct csink
 		return ret;
 	bytes = csink_timerq_bytes(config.capacity);
 	map = (void *)csink_rawcall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (csink_raw_failed((long)map))
 		return -ENOMEM;
 	ret = csink_timerq_watch_forks();
