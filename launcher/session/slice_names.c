@@ -227,6 +227,7 @@ int csink_slice_names_make(const struct csink_slice_names *names, uint64_t realt
 struct slice_file {
 	char name[NAME_MAX + 1];
 	char time[TIME_BYTES + 1];
+	bool is_ahead;   /* that time is still to come: the clock has been set back since */
 	uint64_t number; /* 0: none */
 	uint64_t bytes;
 };
@@ -332,12 +333,14 @@ static int compare_numbers(const void *a, const void *b)
 								    ?: strcmp(left->name, right->name);
 }
 
+/* What has a time to come is older than what is written now. */
 static int compare_times(const void *a, const void *b)
 {
 	const struct slice_file *left = a, *right = b;
 
-	return strcmp(left->time, right->time) ?: CSINK_COMPARE(left->number, right->number)
-							  ?: strcmp(left->name, right->name);
+	return CSINK_COMPARE(right->is_ahead, left->is_ahead)
+		       ?: strcmp(left->time, right->time) ?: CSINK_COMPARE(left->number, right->number)
+									   ?: strcmp(left->name, right->name);
 }
 
 uint64_t csink_slice_names_next(const struct csink_slice_names *names)
@@ -352,16 +355,21 @@ uint64_t csink_slice_names_next(const struct csink_slice_names *names)
 	return last + 1;
 }
 
-uint32_t csink_slice_names_keep(const struct csink_slice_names *names, uint64_t keep, uint64_t keep_bytes)
+uint32_t csink_slice_names_keep(const struct csink_slice_names *names, uint64_t realtime_ns, uint64_t keep,
+				uint64_t keep_bytes)
 {
 	CSINK_AUTO(release) struct slice_files files = {0};
 	CSINK_AUTO_CLOSEDIR DIR *dir = open_directory(names);
 	uint64_t bytes = 0;
 	uint32_t removed = 0;
+	char now[24];
 
 	list(names, dir, &files);
 	if (!files.nr)
 		return 0;
+	csink_output_time(realtime_ns, now);
+	for (uint32_t i = 0; i < files.nr; i++)
+		files.at[i].is_ahead = strcmp(files.at[i].time, now) > 0;
 	qsort(files.at, files.nr, sizeof(*files.at), names->has_time ? compare_times : compare_numbers);
 	for (uint32_t i = 0; i < files.nr; i++)
 		bytes += files.at[i].bytes;

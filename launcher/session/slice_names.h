@@ -55,9 +55,12 @@ uint64_t csink_slice_names_next(const struct csink_slice_names *names);
 /**
  * Remove the oldest slices, so that at most so many, and so many bytes, are left; the newest one always stays. A file
  * is taken for a slice if it is a regular one of this user's with a name that the template can make, %p being any PID.
+ * Where the template has %t, a file whose time is still to come is older than all others: the clock was set back.
+ * @realtime_ns        now.
  * @keep, @keep_bytes  0: no bound.
  * Returns how many were removed.
  */
-uint32_t csink_slice_names_keep(const struct csink_slice_names *names, uint64_t keep, uint64_t keep_bytes);
+uint32_t csink_slice_names_keep(const struct csink_slice_names *names, uint64_t realtime_ns, uint64_t keep,
+				uint64_t keep_bytes);
 
 #endif

@@ -148,7 +148,8 @@ static void pass_on(const struct csink_slices *s, const char *path)
 static void count_written(struct csink_slices *s, const char *path)
 {
 	s->answer.nr_written++;
-	s->answer.nr_removed += csink_slice_names_keep(&s->names, s->keep, s->keep_bytes);
+	s->answer.nr_removed +=
+		csink_slice_names_keep(&s->names, csink_clock_ns(CLOCK_REALTIME), s->keep, s->keep_bytes);
 	strcpy(s->answer.last_path, path);
 	s->nr_missed = 0;
 	*s->missed_why = '\0';

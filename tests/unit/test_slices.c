@@ -444,6 +444,7 @@ static void test_keep(void)
 	struct csink_output_names values = {.pid = 42, .host = "h", .command = "/bin/cmd", .rank = "3"};
 	struct csink_slice_names names;
 	char template[64], why[PATH_MAX];
+	uint64_t now_ns = 1000000000ULL; /* of 1970: numbers alone count */
 
 	snprintf(template, sizeof(template), "%s/a.pb.gz", directory);
 	is_num(csink_slice_names_init(&names, template, &values, why, sizeof(why)), 0, "names in a directory");
@@ -453,12 +454,12 @@ static void test_keep(void)
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(others); i++)
 		put_file(others[i], 100);
 	is_num((long long)csink_slice_names_next(&names), 12346, "the number after the highest");
-	is_num(csink_slice_names_keep(&names, 0, 0), 0, "no bound: all stay");
-	is_num(csink_slice_names_keep(&names, 3, 0), 1, "one too many");
+	is_num(csink_slice_names_keep(&names, now_ns, 0, 0), 0, "no bound: all stay");
+	is_num(csink_slice_names_keep(&names, now_ns, 3, 0), 1, "one too many");
 	ok(!is_there(slices[0]) && is_there(slices[1]), "the lowest number goes, whatever the clock was");
-	is_num(csink_slice_names_keep(&names, 0, 200), 1, "too many bytes");
+	is_num(csink_slice_names_keep(&names, now_ns, 0, 200), 1, "too many bytes");
 	ok(!is_there(slices[1]) && is_there(slices[2]), "the next one goes");
-	is_num(csink_slice_names_keep(&names, 0, 1), 1, "a bound that no slice fits in");
+	is_num(csink_slice_names_keep(&names, now_ns, 0, 1), 1, "a bound that no slice fits in");
 	ok(is_there(slices[3]), "the newest one stays");
 	is_num(nr_there(others, CSINK_ARRAY_SIZE(others)), CSINK_ARRAY_SIZE(others),
 	       "no other file is taken for a slice");
@@ -474,16 +475,23 @@ static void test_keep_by_time(void)
 	struct csink_output_names values = {.pid = 42, .host = "h", .command = "/bin/cmd", .rank = "3"};
 	struct csink_slice_names names;
 	char template[64], why[PATH_MAX];
+	uint64_t now_ns = 1795335302ULL * CSINK_NS_PER_S; /* 2026-11-22 08:15:02 */
 
 	snprintf(template, sizeof(template), "%s/b.%%p.%%t.pb.gz", directory);
 	is_num(csink_slice_names_init(&names, template, &values, why, sizeof(why)), 0, "names with a time and a PID");
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(files); i++)
 		put_file(files[i], 100);
 	put_file("b.x.20261122T081500Z.pb.gz", 1);
-	is_num(csink_slice_names_keep(&names, 2, 0), 1, "by time: one too many");
+	is_num(csink_slice_names_keep(&names, now_ns, 2, 0), 1, "by time: one too many");
 	ok(!is_there(files[0]) && is_there(files[1]), "of the same second, the one without a number is older");
-	is_num(csink_slice_names_keep(&names, 1, 0), 1, "by time: one too many again");
+	is_num(csink_slice_names_keep(&names, now_ns, 1, 0), 1, "by time: one too many again");
 	ok(is_there(files[2]) && is_there("b.x.20261122T081500Z.pb.gz"), "the newest stays, and what has no PID");
+	put_file("b.42.20271122T081500Z.pb.gz", 100);
+	put_file("b.42.20271122T081600Z.pb.gz", 100);
+	is_num(csink_slice_names_keep(&names, now_ns, 2, 0), 1, "by time: the clock was set back: one too many");
+	ok(is_there(files[2]) && is_there("b.42.20271122T081600Z.pb.gz"), "of times to come, the oldest goes");
+	is_num(csink_slice_names_keep(&names, now_ns, 1, 0), 1, "one too many again");
+	ok(is_there(files[2]), "the newest is the one that is not ahead of the clock");
 	remove_file(files[2]);
 	remove_file("b.x.20261122T081500Z.pb.gz");
 }
