@@ -12,6 +12,7 @@
 #include "launcher/base/hash.h"
 #include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
+#include "launcher/collect/moment.h"
 
 /* More than any process can have used: a damaged header. */
 #define INSANE_NS (1LL << 60)
@@ -215,6 +216,9 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 		[CSINK_SPAWN_EVENTS_ENDED] = "set-user-id, or may not be read: the kernel ended its events",
 	};
 
+	/* In the last slice it is known whether it was sampled from outside. */
+	if (c->slice && !c->slice->is_last)
+		return;
 	csink_collect_tally(c, CSINK_FACT_UNPROFILED, "%s (%s)", name,
 			    reasons[reason < CSINK_ARRAY_SIZE(reasons) ? reason : 0]);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
@@ -262,12 +263,14 @@ int64_t csink_moment_find(const struct csink_moment *moment, const struct csink_
 	return -1;
 }
 
-static int read_one(const struct csink_moment *now, uint32_t index, const struct csink_moment *before,
-		    bool keeps_clocks, struct csink_recorded *rec, char *why, size_t why_len)
+static int read_one(const struct csink_moment *now, uint32_t index, const struct csink_moment *before, bool keeps_all,
+		    struct csink_recorded *rec, char *why, size_t why_len)
 {
 	const struct csink_recorded *copy = &now->at[index].copy, *former;
 	int64_t found = csink_moment_find(before, &copy->header);
+	CSINK_AUTO_FREE const struct csink_rec_spawn **spawns = NULL;
 	struct csink_recorded base;
+	uint32_t nr_spawns;
 	int err = csink_recorded_parse(copy->data, copy->bytes, rec, why, why_len);
 
 	/* What earlier profiles have of it is shown, too. */
@@ -281,11 +284,20 @@ static int read_one(const struct csink_moment *now, uint32_t index, const struct
 		csink_recorded_free(rec);
 		return err;
 	}
+	nr_spawns = rec->nr_spawns;
+	if (keeps_all)
+		spawns = malloc((nr_spawns + 1UL) * sizeof(*spawns));
+	if (spawns)
+		memcpy(spawns, rec->spawns, nr_spawns * sizeof(*spawns));
 	csink_recorded_subtract(rec, &base, before->time_ns);
+	if (spawns) {
+		memcpy(rec->spawns, spawns, nr_spawns * sizeof(*spawns));
+		rec->nr_spawns = nr_spawns;
+	}
 	/* CPU time without samples was accounted for until then: the process's clock is noted more seldom than samples.
 	 */
 	rec->header.cpu_start_ns = CSINK_MAX(rec->header.cpu_start_ns, base.header.cpu_end_ns);
-	if (keeps_clocks)
+	if (keeps_all)
 		rec->header.cpu_start_ns = copy->header.cpu_start_ns;
 	rec->header.cut = (struct csink_rec_cut){.is_continued = 1, .bytes = base.bytes};
 	csink_recorded_free(&base);

@@ -40,7 +40,9 @@ struct csink_moment {
 int csink_moment_read(const struct csink_moment *now, uint32_t index, const struct csink_moment *before,
 		      struct csink_recorded *rec, char *why, size_t why_len);
 
-/** The same for a slice: the header's CPU clocks stay as they are, since the slices before it have given what it has.
+/**
+ * The same for a slice: the header's CPU clocks stay as they are, as slices note what they have given; and all programs
+ * that could not be injected are there, by which the last one accounts for what it has from outside.
  */
 int csink_moment_read_slice(const struct csink_moment *now, uint32_t index, const struct csink_moment *before,
 			    struct csink_recorded *rec, char *why, size_t why_len);

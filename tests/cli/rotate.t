@@ -175,6 +175,18 @@ is "$(awk -v sum="$sum" -v cpu="$(cat cpu_ns)" 'BEGIN { print (sum > 0.99 * cpu 
 	"2,500 processes: slices have, within 1 %, what getrusage(2) has"
 like "$(cat err)" '^countersink: no report of the whole run, which had more than 1,000 processes: ' "2,500 processes: what makes the report is printed"
 
+# shellcheck disable=SC2016
+start mixed.pb.gz -F 997 --rotate=0.3s -- bash -c 'until [ -e go ]; do "$0" 0.02; "$1" 20; done' "$TARGETS/static_spin" "$TARGETS/burn"
+ok "programs that cannot be injected: slices" wait_until 60 has_slices 3
+touch go
+wait "$launcher"
+is "$? $(cat err)" "0 " "programs that cannot be injected: the status, and no message"
+launcher=
+like "$(facts "$(list | tail -n 1)" outside; facts "$(list | tail -n 1)" unprofiled)" '^static_spin' \
+	"programs that cannot be injected: the last slice names them"
+is "$(for f in $(list | sed '$d'); do facts "$f" outside; facts "$f" unprofiled; done | sort -u)" "" \
+	"programs that cannot be injected: no other one does"
+
 # ---- names, on the wall clock
 start clock.pb.gz --rotate=2s -- sh -c 'until [ -e go ]; do sleep 0.05; done'
 ok "a program that sleeps has slices, too" wait_until 60 has_slices 3
