@@ -63,6 +63,7 @@ done <<-ROWS
 	1 reserve -V
 	1 persist list --json
 	1 salvage --help
+	1 send --help
 	1 top --help
 	1 completion bash
 	1 completion zsh
