@@ -37,8 +37,8 @@ void __longjmp_chk(struct __jmp_buf_tag env[1], int value) __attribute__((noretu
 	X(sigrelse) X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask) X(sigpending) \
 	X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) \
 	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd) X(setuid) X(seteuid) X(setreuid) X(setresuid) \
-	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(mlockall) X(mmap) X(munmap) X(mremap) X(mprotect) \
-	X(dlopen) X(dlmopen) X(prctl) X(longjmp) X(_longjmp) \
+	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(mlockall) X(mmap) X(mmap64) X(munmap) X(mremap) \
+	X(mprotect) X(pkey_mprotect) X(madvise) X(dlopen) X(dlmopen) X(prctl) X(longjmp) X(_longjmp) \
 	X(siglongjmp) X(__longjmp_chk) X(pthread_attr_getsigmask_np)
 /* clang-format on */
 

@@ -143,6 +143,10 @@ static void each_call(void)
 	    (long)mmap(area, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
 	say("moved to a place", mremap(area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other) == other);
 	say("what it had", other[0] == 1);
+	say("moved to where a hint is, but not away",
+	    mremap(other, PAGE, PAGE, MREMAP_MAYMOVE | 4 /* MREMAP_DONTUNMAP */, (void *)0x300000000000) ==
+		    (void *)0x300000000000);
+	munmap((void *)0x300000000000, PAGE);
 	say("by its number",
 	    syscall(SYS_mmap, area, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (long)area);
 	say("and mremap", syscall(SYS_mremap, area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other) == (long)other);

@@ -1,7 +1,9 @@
 /*
  * guest_names: functions of its own by the names of libc's. putenv() and others ruin whoever calls them from outside;
  * clone(), in a library that it is linked with (built from this file, too: GUEST_NAMES_LIBRARY), copies a text and
- * returns where. It handles SIGCHLD, and says so should one come as it ends: it has no children.
+ * returns where. The library also has three of the calls on memory, and a function that the loader chooses while it
+ * relocates the library, by a resolver that maps memory. The program handles SIGCHLD, and says so should one come as it
+ * ends: it has no children.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -11,6 +13,8 @@
 #include <unistd.h>
 
 #ifdef GUEST_NAMES_LIBRARY
+
+#include <sys/mman.h>
 
 /* Its arguments are no function and no stack; its result has 64 bits. */
 char *clone(const char *text, char *to, uint64_t most)
@@ -23,13 +27,51 @@ char *names_clone(const char *text, char *to, uint64_t most)
 	return clone(text, to, most);
 }
 
+static int one(void)
+{
+	return 1;
+}
+
+static int (*choose(void))(void)
+{
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at != MAP_FAILED && !mprotect(at, 4096, PROT_READ) && !munmap(at, 4096) ? one : NULL;
+}
+
+static int chosen(void) __attribute__((ifunc("choose")));
+
+int names_chosen(void)
+{
+	return chosen();
+}
+
+void *mmap64(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+	return (char *)at + bytes + prot + flags + fd + offset;
+}
+
+int madvise(void *at, size_t bytes, int advice)
+{
+	return at ? (int)bytes : advice;
+}
+
+int pkey_mprotect(void *at, size_t bytes, int prot, int key)
+{
+	return at ? (int)bytes + prot : key;
+}
+
 #else
+
+#include <sys/mman.h>
 
 #include "guest.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 char *names_clone(const char *text, char *to, uint64_t most);
+int names_chosen(void);
+int pkey_mprotect(void *at, size_t bytes, int prot, int key); /* in the header since glibc 2.27 */
 
 static void not_mine(const char *name)
 {
@@ -76,6 +118,9 @@ int main(void)
 	signal(SIGCHLD, on_child);
 	printf("%s %d\n", to, at == to);
 	printf("%d\n", names_clone("nothing", NULL, 0) == NULL);
+	printf("%d\n", names_chosen());
+	printf("%d %d %d\n", mmap64(to, 10, 1, 2, 3, 16) == (void *)(to + 32), madvise(to, 11, 1),
+	       pkey_mprotect(to, 12, 1, 0));
 	printf("%d\n", (int)(guest_work(30) != 0));
 	return 3;
 }

@@ -16,6 +16,9 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 
 /* Not where the program has some of these functions itself: calls that take memory away would not be seen. */
 static bool all_are_ours(void)
@@ -42,9 +45,9 @@ static long pass_on(enum csink_real which, long number, long a, long b, long c, 
 	return real ? real(a, b, c, d, e, f) : csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e, f));
 }
 
-#define PASS_ON(name, ...) PASS_ON_PADDED(name, __VA_ARGS__, 0, 0, 0, 0)
-#define PASS_ON_PADDED(name, a, b, c, d, e, f, ...)                                                                    \
-	pass_on(CSINK_REAL_##name, SYS_##name, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define PASS_ON(name, ...) PASS_ON_PADDED(CSINK_REAL_##name, SYS_##name, __VA_ARGS__, 0, 0, 0, 0)
+#define PASS_ON_PADDED(which, number, a, b, c, d, e, f, ...)                                                           \
+	pass_on(which, number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 /* Memory that stays there until a call takes it away: no file, which could be cut short, and no large pages. */
 static bool is_lasting(int flags)
@@ -52,10 +55,11 @@ static bool is_lasting(int flags)
 	return (flags & (MAP_TYPE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_GROWSDOWN)) == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
-static __attribute__((noinline)) void *map(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+static __attribute__((noinline)) void *map(void *at, size_t bytes, int prot, int flags, int fd, off_t offset,
+					   enum csink_real which)
 {
 	bool changes = flags & MAP_FIXED && csink_kept_change(at, bytes, !is_lasting(flags));
-	void *got = (void *)PASS_ON(mmap, at, bytes, prot, flags, fd, offset);
+	void *got = (void *)PASS_ON_PADDED(which, SYS_mmap, at, bytes, prot, flags, fd, offset, 0);
 
 	csink_kept_changed(changes);
 	if (got != MAP_FAILED && is_lasting(flags) && csink_kept_is_on() && all_are_ours())
@@ -65,12 +69,12 @@ static __attribute__((noinline)) void *map(void *at, size_t bytes, int prot, int
 
 CSINK_EXPORT void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
-	return map(at, bytes, prot, flags, fd, offset);
+	return map(at, bytes, prot, flags, fd, offset, CSINK_REAL_mmap);
 }
 
 CSINK_EXPORT void *mmap64(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
-	return map(at, bytes, prot, flags, fd, offset);
+	return map(at, bytes, prot, flags, fd, offset, CSINK_REAL_mmap64);
 }
 
 CSINK_EXPORT int munmap(void *at, size_t bytes)
@@ -91,11 +95,11 @@ CSINK_EXPORT int mprotect(void *at, size_t bytes, int prot)
 	return result;
 }
 
-/* Our handlers may not read what has a key. This call and the next are interposed by no sanitizer. */
+/* Our handlers may not read what has a key. */
 CSINK_EXPORT int pkey_mprotect(void *at, size_t bytes, int prot, int key)
 {
 	bool changes = csink_kept_change(at, bytes, false);
-	int result = (int)csink_raw_to_libc(csink_rawcall(SYS_pkey_mprotect, at, bytes, prot, key));
+	int result = (int)PASS_ON(pkey_mprotect, at, bytes, prot, key);
 
 	csink_kept_changed(changes);
 	return result;
@@ -108,7 +112,7 @@ CSINK_EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, .
 	va_list more;
 
 	va_start(more, flags);
-	to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+	to = flags & (MREMAP_FIXED | MREMAP_DONTUNMAP) ? va_arg(more, void *) : NULL;
 	va_end(more);
 	covers = to && csink_kept_change(to, bytes, true);
 	got = (void *)PASS_ON(mremap, at, old_bytes, bytes, flags, to);
@@ -120,7 +124,7 @@ CSINK_EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, .
 CSINK_EXPORT int madvise(void *at, size_t bytes, int advice)
 {
 	bool changes = advice == MADV_GUARD_INSTALL && csink_kept_change(at, bytes, false);
-	int result = (int)csink_raw_to_libc(csink_rawcall(SYS_madvise, at, bytes, advice));
+	int result = (int)PASS_ON(madvise, at, bytes, advice);
 
 	csink_kept_changed(changes);
 	return result;

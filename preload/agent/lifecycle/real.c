@@ -44,26 +44,15 @@ static void *look_up(enum csink_real which)
 	return real;
 }
 
-static void *look_up_early(enum csink_real which)
-{
-	return look_up(which);
-}
-
-static void *not_there(enum csink_real which)
-{
-	(void)which;
-	return NULL;
-}
-
-/* What finds a function that is not known yet: at any time where that takes no lock; else the constructor, all of them.
- */
-static void *(*find)(enum csink_real which) = look_up_early;
+/* A function that is not known yet is looked for at any time where that takes no lock; else by the constructor, all of
+ * them. No pointer: the loader calls functions of objects that it has relocated (IFUNC) before it relocates us. */
+static enum { EARLY, AT_ANY_TIME, ALL_ARE_KNOWN } stage;
 
 void *csink_real(enum csink_real which)
 {
 	void *real = __atomic_load_n(&reals[which], __ATOMIC_RELAXED);
 
-	return __builtin_expect(real != NULL, 1) ? real : find(which);
+	return __builtin_expect(real || stage == ALL_ARE_KNOWN, 1) ? real : look_up(which);
 }
 
 void *csink_real_other_clone(void)
@@ -80,17 +69,17 @@ void *csink_real_other_daemon(void)
 
 void *csink_real_or_none(enum csink_real which)
 {
-	return find == look_up_early ? NULL : csink_real(which);
+	return stage == EARLY ? NULL : csink_real(which);
 }
 
 void csink_reals_init(void)
 {
 	void *any;
 
-	find = look_up;
+	stage = AT_ANY_TIME;
 	if (csink_libc_next(names, &any))
 		return;
 	for (int which = 0; which < CSINK_NR_REALS; which++)
 		look_up((enum csink_real)which);
-	find = not_there;
+	stage = ALL_ARE_KNOWN;
 }

@@ -23,7 +23,7 @@ void *csink_real(enum csink_real which);
 
 /**
  * The same, before csink_reals_init(), too: NULL then, as allocators make their first calls while the loader starts the
- * program, and are not to be entered again. Context: any.
+ * program, and are not to be entered again. Context: any, and before we are relocated.
  */
 void *csink_real_or_none(enum csink_real which);
 
