@@ -151,13 +151,21 @@ static bool is_too_old(const struct work *w, const struct entry *e)
 
 static void take_sent(struct work *w, struct entry *e, const struct csink_send_result *result)
 {
-	csink_spool_remove(w->job->spool, e->name);
-	if (!e->given) {
+	int err = csink_spool_remove(w->job->spool, e->name);
+
+	if (e->given) {
+		e->given->is_settled = true;
+		csink_send_say(&e->d, e->given->path, result, "", w->job->is_quiet);
+	} else {
 		w->nr_sent++;
-		return;
 	}
-	e->given->is_settled = true;
-	csink_send_say(&e->d, e->given->path, result, "", w->job->is_quiet);
+	if (!err)
+		return;
+	leave_alone(w, e->name);
+	csink_say("%s was sent, and cannot be removed: %s; remove it, or it may be sent again", e->path,
+		  strerror(-err));
+	if (!w->nr_given)
+		raise_status(w, CSINK_EXIT_FAILED);
 }
 
 /* The server takes no profile now: those behind it wait, too. */

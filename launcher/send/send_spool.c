@@ -225,18 +225,21 @@ bool csink_spool_has_dropped(const struct csink_spool *spool, const char *name)
 
 /* ---- removing ---- */
 
-static void drop_file(const struct csink_spool *spool, const char *place, const char *name, const char *ending)
+static int drop_file(const struct csink_spool *spool, const char *place, const char *name, const char *ending)
 {
 	struct file_name file = file_of(place, name, ending);
 
-	unlinkat(spool->fd, file.text, 0);
+	return unlinkat(spool->fd, file.text, 0) && errno != ENOENT ? -errno : 0;
 }
 
 /* The profile first: without it, what is left is none, and is removed by the next process that adds one. */
-void csink_spool_remove(const struct csink_spool *spool, const char *name)
+int csink_spool_remove(const struct csink_spool *spool, const char *name)
 {
-	drop_file(spool, "", name, PROFILE);
-	drop_file(spool, "", name, TODO);
+	int err = drop_file(spool, "", name, PROFILE);
+
+	if (!err)
+		drop_file(spool, "", name, TODO);
+	return err;
 }
 
 /* Escaped as in a message: people read it, and the words are the server's. */
@@ -310,8 +313,11 @@ static int make_room(struct csink_spool *spool, uint64_t more)
 		note_dropped(spool, refused.at[i]);
 	}
 	for (uint32_t i = 0; !err && i < kept.nr && bytes > spool->max_bytes; i++) {
-		bytes -= CSINK_MIN(bytes, bytes_of(spool, "", kept.at[i]));
-		csink_spool_remove(spool, kept.at[i]);
+		uint64_t own = bytes_of(spool, "", kept.at[i]);
+
+		if (csink_spool_remove(spool, kept.at[i]))
+			continue;
+		bytes -= CSINK_MIN(bytes, own);
 		note_dropped(spool, kept.at[i]);
 	}
 	free(kept.at);

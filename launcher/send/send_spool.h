@@ -71,8 +71,8 @@ bool csink_spool_has(const struct csink_spool *spool, const char *name);
 bool csink_spool_has_refused(const struct csink_spool *spool, const char *name);
 bool csink_spool_has_dropped(const struct csink_spool *spool, const char *name);
 
-/** A profile was sent: remove it. Context: thread. */
-void csink_spool_remove(const struct csink_spool *spool, const char *name);
+/** A profile was sent: remove it. Returns 0 or -errno: then it stays. Context: thread. */
+int csink_spool_remove(const struct csink_spool *spool, const char *name);
 
 /** Move a profile to refused/. @words  the reason. Returns 0 or -errno: then it stays. Context: thread. */
 int csink_spool_refuse(const struct csink_spool *spool, const char *name, const char *words);

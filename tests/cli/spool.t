@@ -207,6 +207,15 @@ serve 503:retry=60 "$user \"\$SEND\" --to=put+http://@ADDRESS@/ a.pb.gz"
 like "$status $(xargs <err)" "^4 countersink: $TMP/spool: Permission denied; what cannot be sent is not kept .*; it is not kept: $TMP/spool: Permission denied\$" \
 	'a spool that is not writable: that is reported'
 fresh
+mkdir -m 700 spool
+[ -z "$user" ] || chown 65534 spool
+serve '503 200:all' "COUNTERSINK_SEND_TIMEOUT=0.001 $user \"\$SEND\" --to=put+http://@ADDRESS@/%n a.pb.gz; chmod 500 spool
+	COUNTERSINK_SEND_TIMEOUT=100 $user timeout 60 \"\$SEND\" --to=put+http://@ADDRESS@/%n"
+like "$status $(tail -n 2 err | head -n 1)" "^1 countersink: $TMP/spool/[0-9a-f.]*\.pb\.gz was sent, and cannot be removed: Permission denied; remove it, or it may be sent again\$" \
+	'a spool from which nothing can be removed: that is reported'
+like "$(paths) $(kept)" '^(/a.pb.gz ){1,2}1$' 'and the profile is sent once'
+chmod 700 spool
+fresh
 serve '503:retry=3600 200' './later 0 --to=put+http://@ADDRESS@/%n a.pb.gz
 	LD_PRELOAD=$SHIM SEND_SHIM=full "$SEND" --to=put+http://@ADDRESS@/%n b.pb.gz'
 like "$status $(cat got/2.line) $(kept)" '^0 PUT /b.pb.gz HTTP/1.1 1$' 'a full disk: the profile is sent'
