@@ -77,8 +77,7 @@ static int enter(struct walk *walk, const char *name, int flags)
 	return 0;
 }
 
-/* The number of a descriptor that a path names by /dev or /proc; -1: it names none. */
-static int descriptor_of(const char *path)
+int csink_outfile_descriptor(const char *path)
 {
 	static const char *const dirs[] = {"/dev/fd/", "/proc/self/fd/"};
 	char *end;
@@ -153,7 +152,7 @@ static int step(struct walk *walk, struct place *place, const char *name, bool i
 		if (!is_in_proc(walk->fd)) {
 			int err = follow(walk, name, &place->st);
 
-			place->given_fd = err ? -1 : descriptor_of(walk->rest);
+			place->given_fd = err ? -1 : csink_outfile_descriptor(walk->rest);
 			return err ? err : place->given_fd >= 0;
 		}
 		place->is_magic = is_last;
@@ -169,7 +168,7 @@ static int find(struct place *place, const char *path, unsigned int how)
 	bool is_last;
 	int err, got;
 
-	*place = (struct place){.dir_fd = -1, .given_fd = descriptor_of(path)};
+	*place = (struct place){.dir_fd = -1, .given_fd = csink_outfile_descriptor(path)};
 	if (place->given_fd >= 0)
 		return 0;
 	if (!*path || strlen(path) >= sizeof(walk.rest))

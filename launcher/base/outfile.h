@@ -65,6 +65,9 @@ int csink_outfile_close(struct csink_outfile *file, int err);
  */
 int csink_outfile_check(const char *path, unsigned int how);
 
+/** The number of a descriptor that a path names by /dev or /proc; -1: it names none. Context: any. */
+int csink_outfile_descriptor(const char *path);
+
 /** A phrase for an error of these functions (positive; also errno's). Context: thread. */
 const char *csink_outfile_error(int err);
 

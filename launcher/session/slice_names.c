@@ -16,6 +16,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
+#include "launcher/base/outfile.h"
 #include "launcher/base/rank.h"
 #include "launcher/base/search.h"
 
@@ -161,6 +162,14 @@ static char *ending_of(char *name)
 	return before && before != name ? before : dot;
 }
 
+/* /dev/null.20261122T081500Z.0001 is not what was meant. */
+static bool is_no_file(const char *path)
+{
+	struct stat st;
+
+	return csink_outfile_descriptor(path) >= 0 || (!stat(path, &st) && !S_ISREG(st.st_mode));
+}
+
 int csink_slice_names_init(struct csink_slice_names *names, const char *template,
 			   const struct csink_output_names *values, char *why, size_t why_size)
 {
@@ -183,6 +192,10 @@ int csink_slice_names_init(struct csink_slice_names *names, const char *template
 		return csink_why(-EINVAL, why, why_size,
 				 "%%t is in the name of a directory, which would be another one for each slice");
 	names->has_time = mark;
+	if (!mark && is_no_file(names->pattern))
+		return csink_why(-EINVAL, why, why_size,
+				 "%s is not a regular file, and slices are files: use --output=NAME.pb.gz",
+				 names->pattern);
 	ending = ending_of(names->pattern + names->name_at);
 	mark = names->has_time ? number_alone : with_time;
 	memmove(ending + strlen(mark), ending, strlen(ending) + 1);

@@ -29,6 +29,10 @@ refused "option --keep-bytes: '1X' is not a number of bytes" "an unknown unit of
 refused "option --output: slices are profiles, and x.*html asks for another format" "a page" --rotate=1 -o x.html
 refused "option --output: '%q' means nothing: .*%t start" "an unknown letter" --rotate=1 -o %q.pb.gz
 refused 'option --output: %t is in the name of a directory' "a directory of each slice" --rotate=1 -o %t/x.pb.gz
+mkfifo fifo
+for path in /dev/null /dev/stdout /dev/fd/2 fifo .; do
+	refused "option --output: $path is not a regular file, and slices are files: use --output=NAME.pb.gz" "--output=$path" --rotate=1 -o $path
+done
 is "$(countersink --rotate=5m --print-config | awk '$1 == "rotate" || $1 ~ /^keep/ { print $1, $2 }' | paste -sd,)" \
 	"rotate 5m,keep 24,keep-bytes 0" "defaults"
 
@@ -43,6 +47,9 @@ start() { # OUTPUT OPTION... -- COMMAND...: in the background; the command goes 
 }
 slices() { # how many there are
 	find . -maxdepth 2 -name "$(basename "${output%.pb.gz}").*.pb.gz" | wc -l
+}
+reached() { # N: there is a slice of that number, or of a later one
+	list | sed -n 's/.*Z\.0*\([0-9]*\)\.pb\.gz$/\1/p' | awk -v least="$1" '$1 >= least { is_there = 1 } END { exit !is_there }'
 }
 has_slices() { # N
 	[ "$(slices)" -ge "$1" ]
@@ -206,16 +213,14 @@ like "$(ls once*)" '^once\.17\.[0-9]{8}T[0-9]{6}Z\.pb\.gz$' "without --rotate as
 # ---- bounds
 touch keep.pb.gz keep.20200101T000000Z.1.pb.gz keep.20200101T000000Z.0001.pb.gz.17
 start keep.pb.gz --rotate=0.2 --keep=2 -- sh -c 'until [ -e go ]; do sleep 0.05; done'
-fourth() { find . -name 'keep.20*Z.0004.pb.gz' | grep -q .; }
-ok "slices go on" wait_until 60 fourth
+ok "slices go on" wait_until 60 reached 4
 finish
 is "$(find . -name 'keep.202[1-9]*' | wc -l)" 2 "--keep=2: two are left"
 ok "the oldest are gone" test -z "$(find . -name 'keep.*.000[12].pb.gz')"
 is "$(find . -name "keep.pb.gz" -o -name "keep.2020*" | wc -l)" 3 "no other file is removed"
 bytes=$(list | tail -n 1 | xargs stat -c %s)
 start bytes.pb.gz --rotate=0.2 --keep=0 --keep-bytes=$((3 * bytes)) -- sh -c 'until [ -e go ]; do sleep 0.05; done'
-eighth() { find . -name 'bytes.*.0008.pb.gz' | grep -q .; }
-ok "slices go on" wait_until 60 eighth
+ok "slices go on" wait_until 60 reached 8
 finish
 ok "--keep-bytes: no more bytes than that" test "$(list | xargs stat -c %s | paste -sd+ | bc)" -le $((3 * bytes))
 start all.pb.gz --rotate=0.1 --keep=0 -- sh -c 'until [ -e go ]; do sleep 0.05; done'
