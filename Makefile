@@ -133,8 +133,9 @@ man_place = man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
 # ---- how -------------------------------------------------------------------------------------------------------------
 WARN     := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wvla -Wundef -Wformat=2
 OPT      ?= -O2 -g
-# Debug information names sources from the top of the tree, so that the same bytes are built in any directory.
-BASE_CFLAGS := -std=gnu11 $(OPT) -ffile-prefix-map=$(CURDIR)=. $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
+# Debug information names sources from the top of the tree, so that the same bytes are built in any directory. PWD is how
+# the compiler names that, by symbolic links, too; the recipe's shell has it, with blanks and quotes.
+BASE_CFLAGS := -std=gnu11 $(OPT) -ffile-prefix-map="$$PWD"=. $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
 SAN_CFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 # Calls that code in a guest must not make: the compiler refuses them.
 agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison.h)
@@ -379,7 +380,7 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 
 # One line a source, for editors; the flags are those that the rules above use.
 define command_json
-{"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(BASE_CFLAGS) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
+{"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(subst ",\",$(BASE_CFLAGS)) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
 endef
 commands = $(foreach src,$(PRELOAD_SRCS) $(PLUGIN_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
 	$(foreach src,$(LAUNCHER_SRCS) $(SEND_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
