@@ -147,6 +147,27 @@ like "$(cat out.tap)" '^# note: NOT counted: programs that 1 of 1 cases execute,
 gate "${gate[@]}" --deterministic -T 20% --json out.json --run-time 1ms --self-check -- sh executes.sh '{n}'
 is "$?:$(python3 -c 'import json; print(json.load(open("out.json"))["cases"][0]["counted_by"])')" 0:callgrind "auto has callgrind count them" || diag "$(cat out.tap err)"
 
+gate "${gate[@]}" --deterministic -T 20% --json out.json --self-check -- sh executes.sh 3
+is "$?:$(python3 -c 'import json; print(*(json.load(open("out.json"))["cases"][0][k] for k in ("counted", "counted_by")))'):$(grep -c 'NOT counted' out.tap)" \
+	"0:process callgrind:0" "also where the whole process is judged, and none is reported as not counted" || diag "$(cat out.tap err)"
+
+# ---- several reasons for callgrind
+cat >reasons.sh <<'SH'
+case $1 in
+crash | crash_too) [ ! /proc/$$/exe -ef "$QEMU_PATH" ] || kill -SEGV $$ ;;
+exit) [ ! /proc/$$/exe -ef "$QEMU_PATH" ] || exit 7 ;;
+esac
+i=0
+while [ $i -lt $(($2 * 50)) ]; do i=$((i + 1)); done
+SH
+printf '%s\n' plain crash exit crash_too >names
+QEMU_PATH=$(command -v "$QEMU") gate "${gate[@]}" --deterministic --json out.json --run-time 1ms --self-check -- sh reasons.sh '{case}' '{n}'
+is "$?:$(python3 -c 'import json; print(*(c["counted_by"] for c in json.load(open("out.json"))["cases"]))')" "0:qemu callgrind callgrind callgrind" \
+	"cases that fail under qemu-user are counted by callgrind" || diag "$(cat out.tap err)"
+like "$(cat out.tap)" '^# note: of 2 of 4 cases, .*callgrind.*, since .*: signal 11 .*: crash, crash_too$' "a reason is given for the cases that have it"
+like "$(cat out.tap)" '^# note: of 1 of 4 cases, .*callgrind.*, since .*: status 7\): exit$' "and for no others"
+echo one >names
+
 # ---- a case with a number of its own, and a harness that prints how many it made
 cat >own.sh <<'SH'
 #!/bin/sh

@@ -276,6 +276,8 @@ static void change_tool(struct csink_suite_case *c)
 	c->error = NULL;
 	c->state = CSINK_SUITE_PENDING;
 	c->executes = false;
+	c->counting->nr_programs = 0;
+	*c->counting->programs = '\0';
 	c->pairs[1] = 0;
 	c->pair_seconds = 0;
 	csink_suite_begin_data(c, c->jobs);
@@ -318,34 +320,47 @@ static bool is_by_other_tool(const struct csink_suite *suite, const struct csink
 	return c->counting && c->counting->tool != suite->series->plan->counting->tool;
 }
 
-static bool is_of_whole(const struct csink_suite *suite, const struct csink_suite_case *c)
+/* For the same reason as another case is. */
+static bool has_reason(const struct csink_suite *suite, const struct csink_suite_case *c,
+		       const struct csink_suite_case *other)
 {
-	(void)suite;
+	return is_by_other_tool(suite, c) && !strcmp(c->counting->why, other->counting->why);
+}
+
+static bool is_of_whole(const struct csink_suite *suite, const struct csink_suite_case *c,
+			const struct csink_suite_case *other)
+{
+	(void)suite, (void)other;
 	return c->is_whole;
 }
 
-static bool has_programs(const struct csink_suite *suite, const struct csink_suite_case *c)
+static bool has_programs(const struct csink_suite *suite, const struct csink_suite_case *c,
+			 const struct csink_suite_case *other)
 {
-	(void)suite;
+	(void)suite, (void)other;
 	return c->executes;
 }
 
-static bool is_uneven(const struct csink_suite *suite, const struct csink_suite_case *c)
+static bool is_uneven(const struct csink_suite *suite, const struct csink_suite_case *c,
+		      const struct csink_suite_case *other)
 {
-	(void)suite;
+	(void)suite, (void)other;
 	return c->spread > 0;
 }
 
-static bool is_any(const struct csink_suite *suite, const struct csink_suite_case *c)
+static bool is_any(const struct csink_suite *suite, const struct csink_suite_case *c,
+		   const struct csink_suite_case *other)
 {
-	(void)suite, (void)c;
+	(void)suite, (void)c, (void)other;
 	return true;
 }
 
-/* Name the judged cases that are so. Returns how many there are. */
-static uint32_t name_cases(const struct csink_suite *suite,
-			   bool (*is_so)(const struct csink_suite *, const struct csink_suite_case *), bool with_spread,
-			   char *names, size_t size)
+typedef bool is_so_fn(const struct csink_suite *, const struct csink_suite_case *,
+		      const struct csink_suite_case *other);
+
+/* Name the judged cases that are so, compared with another one if the test looks at one. Returns how many there are. */
+static uint32_t name_cases(const struct csink_suite *suite, is_so_fn *is_so, const struct csink_suite_case *other,
+			   bool with_spread, char *names, size_t size)
 {
 	uint32_t nr = 0;
 
@@ -353,7 +368,7 @@ static uint32_t name_cases(const struct csink_suite *suite,
 	for (uint32_t i = 0; i < suite->nr; i++) {
 		const struct csink_suite_case *c = &suite->cases[i];
 
-		if (c->state != CSINK_SUITE_JUDGED || !is_so(suite, c))
+		if (c->state != CSINK_SUITE_JUDGED || !is_so(suite, c, other))
 			continue;
 		if (nr++ >= MAX_NAMED)
 			continue;
@@ -366,20 +381,21 @@ static uint32_t name_cases(const struct csink_suite *suite,
 	return nr;
 }
 
+/* A note for each reason, which the first case that has it names. */
 static void note_other_tools(struct csink_suite *suite)
 {
 	char names[1024], how[256];
-	uint32_t nr = name_cases(suite, is_by_other_tool, false, names, sizeof(names));
 
-	for (uint32_t i = 0; nr && i < suite->nr; i++) {
+	for (uint32_t i = 0; i < suite->nr; i++) {
 		const struct csink_suite_case *c = &suite->cases[i];
+		uint32_t nr;
 
 		if (c->state != CSINK_SUITE_JUDGED || !is_by_other_tool(suite, c))
 			continue;
+		nr = name_cases(suite, has_reason, c, false, names, sizeof(names));
 		csink_gate_counting_describe(c->counting, how, sizeof(how));
 		csink_gate_note(suite->series, "of %u of %u cases, %s, since %.300s: %s", nr, suite->nr, how,
 				c->counting->why, names);
-		return;
 	}
 }
 
@@ -389,29 +405,30 @@ static void note_counts(struct csink_suite *suite)
 	uint32_t nr;
 
 	csink_gate_counting_note(suite->series);
-	note_other_tools(suite);
-	nr = name_cases(suite, is_of_whole, false, names, sizeof(names));
+	nr = name_cases(suite, is_of_whole, NULL, false, names, sizeof(names));
 	if (nr)
 		csink_gate_note(suite->series,
 				"the iterations of %u of %u cases cannot be set: whole processes are judged, their "
 				"start included: %s",
 				nr, suite->nr, names);
-	nr = name_cases(suite, has_programs, false, names, sizeof(names));
+	nr = name_cases(suite, has_programs, NULL, false, names, sizeof(names));
 	if (nr)
 		csink_gate_note(
 			suite->series,
 			"NOT counted: programs that %u of %u cases execute, since qemu-user simulates the command "
 			"alone; --deterministic=callgrind counts them: %s",
 			nr, suite->nr, names);
-	nr = name_cases(suite, is_uneven, true, names, sizeof(names));
+	nr = name_cases(suite, is_uneven, NULL, true, names, sizeof(names));
 	if (nr)
 		csink_gate_note(
 			suite->series,
 			"counts of equal runs differ in %u of %u cases, which are judged by the largest and the "
 			"smallest: %s",
 			nr, suite->nr, names);
-	else if (name_cases(suite, is_any, false, names, sizeof(names)))
+	else if (name_cases(suite, is_any, NULL, false, names, sizeof(names)))
 		csink_gate_note(suite->series, "counts of equal runs do not differ in any case");
+	/* The last, since a reason may be a message of each case's own, and there is room for a number of notes. */
+	note_other_tools(suite);
 }
 
 int csink_suite_check_counted(struct csink_suite *suite)
