@@ -118,6 +118,8 @@ GUESTS = [
 
     Guest('signals: no wait of 900 is cut short', ['{T}/guest_waits', 'undisturbed'], hz=10000, hot={'work_beside': 50}),
     Guest('signals: an alarm ends each kind of wait', ['{T}/guest_waits', 'interrupted'], hz=10000, hot={'work_beside': 50}),
+    Guest('signals: a handler ends what waits, but no lock that inherits priority', ['{T}/guest_waits', 'ended'], hz=10000,
+          hot={'work_beside': 50}),
 
     fds('their numbers, open and closed', 'numbers', hot={'guest_work': 60}),
     # Most of the threads are over before the first tick that could sample them.

@@ -3,6 +3,7 @@
  * short by a signal, but by the program's own.
  *   guest_waits WAY
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -11,6 +12,7 @@
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "guest.h"
@@ -195,10 +197,91 @@ static int interrupted(int argc, char **argv)
 	return 0;
 }
 
+static pthread_t waiter;
+static volatile sig_atomic_t has_waited, is_inside;
+static int both_inside;
+static pthread_mutex_t inheriting;
+
+/* Sends the signal until the call that it ends has ended. */
+static void *send_until(void *arg)
+{
+	while (!has_waited) {
+		pthread_kill(waiter, *(const int *)arg);
+		usleep(2000);
+	}
+	return NULL;
+}
+
+static void *lock_and_look(void *arg)
+{
+	pthread_mutex_lock(&inheriting);
+	both_inside = is_inside;
+	pthread_mutex_unlock(&inheriting);
+	return arg;
+}
+
+/* Each call is ended by the program's handler, whichever signal it is for; the lock is not. */
+static int ended(int argc, char **argv)
+{
+	static const int signals[] = {SIGTRAP, SIGIO, SIGUSR1};
+	struct sigaction act = {.sa_handler = on_alarm};
+	pthread_mutexattr_t inherits;
+	pthread_t sender;
+	int empty[2], other[2];
+	char byte;
+
+	(void)argc;
+	(void)argv;
+	if (pipe(empty) || pipe(other))
+		return 1;
+	pthread_mutexattr_init(&inherits);
+	pthread_mutexattr_setprotocol(&inherits, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&inheriting, &inherits);
+	for (int i = 0; i < 3; i++) {
+		sigaction(signals[i], &act, NULL);
+		for (int way = 0; way < 4; way++) {
+			struct iovec to = {&byte, 1};
+			struct mmsghdr message = {.msg_hdr = {.msg_iov = &to, .msg_iovlen = 1}};
+			long result;
+
+			waiter = pthread_self();
+			has_waited = 0;
+			errno = 0;
+			pthread_create(&sender, NULL, send_until, (void *)&signals[i]);
+			if (way == 0)
+				result = splice(empty[0], NULL, other[1], NULL, 1, 0);
+			else if (way == 1)
+				result = tee(empty[0], other[1], 1, 0);
+			else if (way == 2)
+				result = preadv2(empty[0], &to, 1, -1, 0);
+			else
+				result = recvmmsg(quiet[1], &message, 1, 0, NULL);
+			has_waited = 1;
+			printf("%d, %d: %ld %s\n", i, way, result, strerror(errno));
+			pthread_join(sender, NULL);
+		}
+		pthread_mutex_lock(&inheriting);
+		is_inside = 1;
+		pthread_create(&waiter, NULL, lock_and_look, NULL);
+		for (int k = 0; k < 20; k++) {
+			int before = nr_alarms;
+
+			pthread_kill(waiter, signals[i]);
+			while (nr_alarms == before && !both_inside)
+				usleep(1000);
+		}
+		is_inside = 0;
+		pthread_mutex_unlock(&inheriting);
+		pthread_join(waiter, NULL);
+		printf("%d: both inside: %d\n", i, both_inside);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct guest_way ways[] = {
-		{"undisturbed", undisturbed}, {"interrupted", interrupted}, {NULL, NULL}};
+		{"undisturbed", undisturbed}, {"interrupted", interrupted}, {"ended", ended}, {NULL, NULL}};
 	pthread_t beside;
 	int status;
 

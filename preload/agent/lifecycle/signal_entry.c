@@ -33,15 +33,23 @@ static void default_action(int signo)
 static void interrupt_call(ucontext_t *uc)
 {
 #if defined(__x86_64__)
-	static const uint16_t waits[] = {SYS_read,         SYS_write,    SYS_readv,  SYS_writev,  SYS_wait4,
-					 SYS_waitid,       SYS_futex,    SYS_accept, SYS_accept4, SYS_connect,
-					 SYS_recvfrom,     SYS_recvmsg,  SYS_sendto, SYS_sendmsg, SYS_flock,
-					 SYS_fcntl,        SYS_openat,   SYS_open,   SYS_ioctl,   SYS_mq_timedreceive,
-					 SYS_mq_timedsend, SYS_getrandom};
+	static const uint16_t waits[] = {
+		SYS_read,         SYS_write,         SYS_readv,    SYS_writev,   SYS_wait4,
+		SYS_waitid,       SYS_futex,         SYS_accept,   SYS_accept4,  SYS_connect,
+		SYS_recvfrom,     SYS_recvmsg,       SYS_sendto,   SYS_sendmsg,  SYS_flock,
+		SYS_fcntl,        SYS_openat,        SYS_open,     SYS_ioctl,    SYS_mq_timedreceive,
+		SYS_mq_timedsend, SYS_getrandom,     SYS_splice,   SYS_tee,      SYS_vmsplice,
+		SYS_sendfile,     SYS_preadv2,       SYS_pwritev2, SYS_recvmmsg, SYS_sendmmsg,
+		SYS_creat,        437 /* openat2 */, 449 /* futex_waitv */};
+	/* Bits of the operation that FUTEX_WAIT, FUTEX_WAIT_BITSET and the flags do not have. */
+	enum { FUTEX_NO_WAIT = 0x76 };
 	greg_t *regs = uc->uc_mcontext.gregs;
 	const unsigned char *at = (const unsigned char *)regs[REG_RIP];
 
 	if (!csink_readable((uintptr_t)at, 2) || at[0] != 0x0f || at[1] != 0x05)
+		return;
+	/* The kernel restarts FUTEX_LOCK_PI whatever the handler asks for: libc would take EINTR for a lock. */
+	if (regs[REG_RAX] == SYS_futex && regs[REG_RSI] & FUTEX_NO_WAIT)
 		return;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(waits); i++)
 		if (regs[REG_RAX] == waits[i]) {
