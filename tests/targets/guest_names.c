@@ -2,9 +2,10 @@
  * guest_names: functions of its own by the names of libc's. putenv() and others ruin whoever calls them from outside;
  * clone(), in a library that it is linked with (built from this file, too: GUEST_NAMES_LIBRARY), copies a text and
  * returns where. The library also has three of the calls on memory, and a function that the loader chooses while it
- * relocates the library, by a resolver that maps memory. The program handles SIGCHLD, and says so should one come as it
- * ends: it has no children.
+ * relocates the library, by a resolver that maps memory and closes a file. The program handles SIGCHLD, and says so
+ * should one come as it ends: it has no children.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,7 +37,10 @@ static int (*choose(void))(void)
 {
 	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return at != MAP_FAILED && !mprotect(at, 4096, PROT_READ) && !munmap(at, 4096) ? one : NULL;
+	return at != MAP_FAILED && !mprotect(at, 4096, PROT_READ) && !munmap(at, 4096) &&
+			       !close(open("/dev/null", O_RDONLY))
+		       ? one
+		       : NULL;
 }
 
 static int chosen(void) __attribute__((ifunc("choose")));

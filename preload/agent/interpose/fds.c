@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/agent/interpose/sanitizer.h"
 #include "preload/agent/lifecycle/finish.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
@@ -25,13 +26,14 @@ static void alarm_guard(void)
 
 CSINK_EXPORT int close(int fd)
 {
-	int result;
+	int (*real)(int) = REAL(close), result;
 
 	/* The standard numbers are closed to be opened again. */
 	if (CSINK_UNLIKELY((unsigned int)fd < 3))
 		alarm_guard();
 	csink_tsan_enter(__builtin_return_address(0));
-	result = REAL(close)(fd);
+	/* There is none while the loader has not relocated us, and runs a resolver of another object's (IFUNC). */
+	result = real ? real(fd) : (int)csink_raw_to_libc(csink_rawcall(SYS_close, fd));
 	csink_tsan_leave();
 	/* The mark of a loop over all numbers. */
 	if (CSINK_UNLIKELY(result < 0 && errno == EBADF && fd >= 0)) {
