@@ -84,7 +84,7 @@ static bool wait_until_due(struct csink_send_delivery *d, uint64_t deadline_ns, 
 
 static void plan_next(struct csink_send_delivery *d, const struct csink_send_result *result)
 {
-	d->state.tries++;
+	d->state.tries += d->state.tries < UINT32_MAX;
 	d->state.is_asked = result->asked_ns > 0;
 	d->state.next_ns = (int64_t)(csink_clock_ns(CLOCK_REALTIME) +
 				     (result->asked_ns ? result->asked_ns : backoff_ns(d->state.tries)));

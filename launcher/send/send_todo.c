@@ -156,7 +156,8 @@ static size_t read_state(const char *text, struct csink_send_todo *todo)
 	size_t len;
 
 	if (sscanf(text, STATE_READ, &todo->state.tries, &todo->first_ns, &todo->state.next_ns, &is_asked,
-		   &is_under_way, part) != 6)
+		   &is_under_way, part) != 6 ||
+	    todo->first_ns < 0 || todo->state.next_ns < 0)
 		return 0;
 	todo->state.is_asked = is_asked;
 	todo->state.is_under_way = is_under_way;

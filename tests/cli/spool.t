@@ -242,12 +242,16 @@ damage() { # NAME COMMAND: changes $todo
 	damage 'that is empty' ': >$todo'
 	damage 'that is missing' 'rm $todo'
 	damage 'with another number' 'sed -i "s/^tries 0/tries -/" $todo'
+	damage 'with a time before 1970' 'sed -i "s/^next 0/next -/" $todo'
 	damage 'with a NUL' 'printf "\0" >>$todo'
 	damage 'with another line' 'echo more x >>$todo'
 	damage 'that is large' 'truncate -s 10M $todo'
 	damage 'that is a link' 'mv $todo elsewhere; ln -s ../elsewhere $todo'
 	damage 'that is a FIFO' 'rm $todo; mkfifo $todo'
 }
+fresh
+serve '503:retry=60 503 200:all' './later 0 --to=put+http://@ADDRESS@/%n a.pb.gz; sed -i "s/^tries .*/tries 4294967295/" spool/*.todo; ./later 90 --send-timeout=900 --to=put+http://@ADDRESS@/%n'
+is "$status $(requests) $(kept)" '0 3 0' 'a .todo with as many tries as can be is sent'
 fresh
 serve '503:retry=60 200:all' './later 0 --to=put+http://@ADDRESS@/%n a.pb.gz; echo none >$(echo spool/*.pb.gz); ./later 90 --to=put+http://@ADDRESS@/%n b.pb.gz'
 like "$status $(sed -n 2p err) $(kept) $(refused)" '^0 countersink: .* was not sent .*; it is in .*/refused 0 1$' 'a damaged profile is put aside'
