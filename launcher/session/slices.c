@@ -139,6 +139,9 @@ static void pass_on(const struct csink_slices *s, const char *path)
 	pid = fork();
 	if (pid > 0)
 		return;
+	/* The launcher waits for the end of this process's parent, not for this one's. */
+	if (!pid && s->fd >= 0)
+		close(s->fd);
 	s->on_written(s->arg, path);
 	if (!pid)
 		_exit(0);
@@ -371,6 +374,7 @@ static void leave_launcher(int fd)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	dup2(fd, STDERR_FILENO + 1);
+	fcntl(STDERR_FILENO + 1, F_SETFD, FD_CLOEXEC);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	close_range(STDERR_FILENO + 2, ~0U, 0);
@@ -385,6 +389,7 @@ static void serve(struct csink_slices *s, int fd)
 	struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.events = POLLIN}};
 	uint64_t times;
 
+	s->fd = fd;
 	s->timer_fd = fds[1].fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	csink_symbols_keep_begin();
 	arm(s);
@@ -406,6 +411,7 @@ static void serve(struct csink_slices *s, int fd)
 
 void csink_slices_start(struct csink_slices *s)
 {
+	s->fd = -1;
 	s->start_monotonic_ns = csink_monotonic_ns();
 	s->start_realtime_ns = s->run_start_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
 	s->named_ns = csink_slice_clock_next(&s->clock, s->start_realtime_ns, s->start_monotonic_ns);

@@ -1,8 +1,8 @@
 /*
  * A run whose profile is written in slices while it goes on. A slice is what came between two moments of the recordings
  * (launcher/collect/moment.h), so that nothing is asked of the programs. They are written by a process of their own,
- * which goes on if the launcher is killed; one that could not be written leaves its time to the next. Context of
- * everything here: thread.
+ * which writes a last one if the launcher is killed; one that could not be written leaves its time to the next. Context
+ * of everything here: thread.
  */
 #ifndef CSINK_SLICES_H
 #define CSINK_SLICES_H
@@ -42,7 +42,7 @@ struct csink_slices {
 	void *arg;
 
 	/* Of the launcher, and in the end what came of it. */
-	int fd; /* to the process that writes slices; -1: there is none */
+	int fd; /* to the process that writes slices, and in that one to the launcher; -1: there is none */
 	pid_t writer;
 	struct csink_slices_answer {
 		int err; /* of the last slice, which has been reported */

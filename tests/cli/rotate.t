@@ -314,6 +314,28 @@ else
 	fi
 fi
 
+# The process that writes slices is killed while a slice is being sent: the launcher does not wait for that one.
+if [ -x "$BUILD/bin/countersink-send" ]; then
+	rm -rf spool lone.*
+	# shellcheck disable=SC2016
+	timeout 300 "$SRC/tests/send/server.py" 200:then=sent 200:all -- bash -c '. "$0/tests/cli/lib.sh"
+		cd "$1" || exit
+		countersink -q --rotate=0.2 --spool=no --send-timeout=1000 --send=put+http://@ADDRESS@/%n -o lone.pb.gz -- sh -c "until [ -e got/1.line ]; do sleep 0.05; done; touch asked
+			until [ -e ended ]; do sleep 0.05; done" 2>err &
+		launcher=$!
+		wait_until 60 test -e asked
+		for child in $(pgrep -P $launcher -x countersink); do
+			[ "$(ps -o ni= -p "$child")" -gt "$(ps -o ni= -p $launcher)" ] && kill -9 "$child"
+		done
+		touch ended
+		wait_until 60 grep -q "the process that wrote slices was ended" err && echo first
+		touch sent
+		wait' "$SRC" "$TMP" >out
+	is "$(tail -n 1 out)" first "killed while a slice is sent: the launcher does not wait until that has ended"
+else
+	skip "killed while a slice is sent" "countersink-send is not built: the headers of libcurl are not here"
+fi
+
 # ---- a disk that is full for a while
 if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
 	skip "a full disk" "only root can mount a small file system"
