@@ -26,6 +26,7 @@ static const char time_mark[] = {MARK_TIME, 0}, pid_mark[] = {MARK_PID, 0};
 
 #define TIME_FORM "00000000T000000Z" /* 0: a digit */
 #define TIME_BYTES (sizeof(TIME_FORM) - 1)
+#define DIGITS "0123456789"
 #define MIN_DIGITS 4
 #define MAX_DIGITS 18
 #define MAX_VALUE 100 /* bytes of a variable's */
@@ -260,7 +261,7 @@ static bool take_time(const char **name, char *time)
 
 static bool take_digits(const char **name, size_t least, uint64_t *number)
 {
-	size_t len = strspn(*name, "0123456789");
+	size_t len = strspn(*name, DIGITS);
 
 	if (len < least || len > MAX_DIGITS)
 		return false;
@@ -281,10 +282,20 @@ static bool take_number(const struct csink_slice_names *names, const char **name
 	return names->has_time;
 }
 
+/* A PID is what is left of the digits: those at the end are of the pattern behind it. */
+static bool take_pid(const char **name, const char *behind)
+{
+	size_t len = strspn(*name, DIGITS),
+	       others = *behind == MARK_TIME ? strspn(TIME_FORM, DIGITS) : strspn(behind, DIGITS);
+
+	if (len <= others || len - others > MAX_DIGITS)
+		return false;
+	*name += len - others;
+	return true;
+}
+
 static bool can_make(const struct csink_slice_names *names, const char *name, struct slice_file *file)
 {
-	uint64_t pid;
-
 	*file = (struct slice_file){0};
 	if (strlen(name) > NAME_MAX)
 		return false;
@@ -292,7 +303,7 @@ static bool can_make(const struct csink_slice_names *names, const char *name, st
 	for (const char *c = names->pattern + names->name_at; *c; c++) {
 		bool fits = *c == MARK_TIME     ? take_time(&name, file->time)
 			    : *c == MARK_NUMBER ? take_number(names, &name, &file->number)
-			    : *c == MARK_PID    ? take_digits(&name, 1, &pid)
+			    : *c == MARK_PID    ? take_pid(&name, c + 1)
 						: *c == *name++;
 
 		if (!fits)

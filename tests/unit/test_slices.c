@@ -496,6 +496,33 @@ static void test_keep_by_time(void)
 	remove_file("b.x.20261122T081500Z.pb.gz");
 }
 
+/* Digits behind a PID are no part of it. */
+static void test_keep_by_pid(void)
+{
+	static const char *const templates[] = {"c%p0.pb.gz", "c%p%t.pb.gz", "%p.pb.gz"};
+	static const char *const files[][3] = {
+		{"c420.20261122T081500Z.0001.pb.gz", "c70.20261122T081500Z.0002.pb.gz",
+		 "c7.20261122T081500Z.0003.pb.gz"},
+		{"c4220261122T081500Z.pb.gz", "c720261122T081501Z.pb.gz", "c20261122T081500Z.pb.gz"},
+		{"42.20261122T081500Z.0001.pb.gz", "7.20261122T081500Z.0002.pb.gz", "x.20261122T081500Z.0003.pb.gz"},
+	};
+	struct csink_output_names values = {.pid = 42, .host = "h", .command = "/bin/cmd", .rank = "3"};
+	struct csink_slice_names names;
+	char template[64], why[PATH_MAX];
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(templates); i++) {
+		snprintf(template, sizeof(template), "%s/%s", directory, templates[i]);
+		csink_slice_names_init(&names, template, &values, why, sizeof(why));
+		for (size_t k = 0; k < 3; k++)
+			put_file(files[i][k], 100);
+		is_num(csink_slice_names_keep(&names, 1795335302ULL * CSINK_NS_PER_S, 1, 0), 1, templates[i]);
+		ok(!is_there(files[i][0]) && is_there(files[i][1]) && is_there(files[i][2]),
+		   "%s: the oldest goes, and no other file", templates[i]);
+		remove_file(files[i][1]);
+		remove_file(files[i][2]);
+	}
+}
+
 int main(void)
 {
 	if (!mkdtemp(directory))
@@ -525,6 +552,7 @@ int main(void)
 	is_name("%j.%s.%n.pb", 1, "12_.._34%t.5.1.20261122T081500Z.0001.pb");
 	test_keep();
 	test_keep_by_time();
+	test_keep_by_pid();
 	ok(!csink_slices_prefer_timer(50000), "no tick is as often as the fastest rate");
 	rmdir(directory);
 	return done();
