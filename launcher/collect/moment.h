@@ -71,7 +71,7 @@ struct csink_slice {
  * the whole run: CPU time that no sample has is given once its program has ended, since a later sample may have it, and
  * start-up in the first of them.
  * @before  the moment up to which slices were made; NULL: this is the first one.
- * @now     learns what the slices until now have; NULL in the last slice: nothing was recorded.
+ * @now     receives what the slices until now have; NULL in the last slice: nothing was recorded.
  * Returns 0 and *out (csink_profile_free it), or -ENOMEM. Context: thread.
  */
 int csink_collect_slice(const struct csink_moment *before, struct csink_moment *now, const struct csink_slice *slice,

@@ -129,7 +129,7 @@ static int make(struct csink_send_delivery *d, struct csink_send_request *r, str
 
 /* ---- all together ---- */
 
-/* Try the part that comes next until there is something to tell of it. */
+/* Try the part that comes next until it is sent or refused, or the time is over. */
 static void deliver_part(struct csink_send_http *http, struct csink_send_delivery *d,
 			 const struct csink_send_request *r, uint64_t deadline_ns, struct csink_send_result *result)
 {

@@ -279,8 +279,8 @@ static int write_last(struct csink_slices *s)
 
 /* ---- between it and the launcher ---- */
 
-/* The launcher's last words, with what the pointers of outside point to behind them. */
-struct farewell {
+/* What the launcher sends when the run has ended; behind it what the pointers of outside point to. */
+struct totals {
 	struct csink_outside outside;
 	char run_dir[CSINK_RUN_DIRECTORY_PATH];
 };
@@ -317,14 +317,14 @@ static int get(int fd, void *data, size_t bytes)
 	return 0;
 }
 
-static int put_farewell(int fd, const struct csink_slices *s)
+static int put_totals(int fd, const struct csink_slices *s)
 {
-	struct farewell farewell = {.outside = *s->outside};
+	struct totals totals = {.outside = *s->outside};
 	const struct csink_outside *out = s->outside;
 	int err;
 
-	strcpy(farewell.run_dir, s->run_dir);
-	err = put(fd, &farewell, sizeof(farewell))
+	strcpy(totals.run_dir, s->run_dir);
+	err = put(fd, &totals, sizeof(totals))
 		      ?: put(fd, out->processes, out->processes ? out->nr_processes * sizeof(*out->processes) : 0)
 		      ?: put(fd, out->threads, out->nr_threads * sizeof(*out->threads));
 	for (uint32_t i = 0; !err && i < out->nr_notes; i++) {
@@ -349,12 +349,12 @@ static void *get_array(int fd, uint64_t nr, size_t size)
 }
 
 /* This process ends soon: what is allocated is left to that. Returns 0, or -EPIPE: there is no launcher any more. */
-static int get_farewell(int fd, struct farewell *farewell)
+static int get_totals(int fd, struct totals *totals)
 {
-	struct csink_outside *out = &farewell->outside;
+	struct csink_outside *out = &totals->outside;
 	char *notes;
 
-	if (get(fd, farewell, sizeof(*farewell)))
+	if (get(fd, totals, sizeof(*totals)))
 		return -EPIPE;
 	if (out->processes)
 		out->processes = get_array(fd, out->nr_processes, sizeof(*out->processes));
@@ -368,7 +368,7 @@ static int get_farewell(int fd, struct farewell *farewell)
 	return 0;
 }
 
-/* Nothing of the launcher's is kept open: it waits for the ends of some. */
+/* No descriptor of the launcher's is kept open: of pipes and sockets it waits until the other side is closed. */
 static void leave_launcher(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -384,7 +384,7 @@ static void leave_launcher(int fd)
 /* Without the launcher, which was killed, the last slice has no totals. */
 static void serve(struct csink_slices *s, int fd)
 {
-	static struct farewell farewell;
+	static struct totals totals;
 	static struct csink_outside none;
 	struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.events = POLLIN}};
 	uint64_t times;
@@ -399,9 +399,9 @@ static void serve(struct csink_slices *s, int fd)
 	}
 	memcpy(none.command, s->outside->command, sizeof(none.command));
 	s->outside = &none;
-	if (!get_farewell(fd, &farewell)) {
-		s->outside = &farewell.outside;
-		strcpy(s->run_dir, farewell.run_dir);
+	if (!get_totals(fd, &totals)) {
+		s->outside = &totals.outside;
+		strcpy(s->run_dir, totals.run_dir);
 	}
 	s->answer.err = write_last(s);
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
@@ -440,7 +440,7 @@ int csink_slices_begin(struct csink_slices *s)
 
 int csink_slices_finish(struct csink_slices *s)
 {
-	int err = s->fd < 0 ? -EPIPE : put_farewell(s->fd, s);
+	int err = s->fd < 0 ? -EPIPE : put_totals(s->fd, s);
 
 	err = err ?: get(s->fd, &s->answer, sizeof(s->answer));
 	if (s->fd >= 0) {
