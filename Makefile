@@ -417,21 +417,22 @@ config_values = -e 's|@version@|$(VERSION)|' -e 's|@libs@|$(LIB_LIBS)|' -e 's|@a
 # Launcher and libraries find each other by their places: ../lib, ../lib64 or Debian's ../lib/TRIPLET from the launcher,
 # bin beside lib from the library (csink_path_of_private(), csink_libdir_end()).
 LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64 /lib/$(MACHINE)-linux-gnu)
+# What is installed is for all users, whatever umask root has; INSTALL sees to that by itself.
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
 	@$(if $(filter $(LIBDIR),$(LIBDIRS)),:,echo 'LIBDIR must be one of $(LIBDIRS), beside BINDIR, not $(LIBDIR)' >&2; exit 1)
 	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
 	$(if $(SEND_BIN),$(INSTALL) -D -m 755 $(B)/bin/$(SEND_BIN) $(DESTDIR)$(BINDIR)/$(SEND_BIN))
 	$(foreach file,$(LIB_FILES),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
-	$(foreach file,$(filter-out $(AGENT),$(ENTRY_LINKS)),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
+	$(foreach file,$(filter-out $(AGENT),$(ENTRY_LINKS)),@umask 022 && mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
 		ln -sf ../libcountersink.so $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(if $(LIBDIR_LINK),ln -sf $(AGENT) $(DESTDIR)$(LIBDIR)/$(LIBDIR_LINK))
 	$(foreach file,$(API_LINKS),ln -sf $(API_LIB) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
-	$(foreach file,$(CONFIG_FILES),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
+	$(foreach file,$(CONFIG_FILES),@umask 022 && mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
 		sed $(config_values) preload/api/$(notdir $(file)).in >$(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
 		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
 	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/$(call man_place,$(page))$(newline))
-	$(foreach c,$(COMPLETIONS),@mkdir -p $(DESTDIR)$(dir $(call completion_file,$(c))) && \
+	$(foreach c,$(COMPLETIONS),@umask 022 && mkdir -p $(DESTDIR)$(dir $(call completion_file,$(c))) && \
 		$(B)/bin/countersink completion $(firstword $(subst :, ,$(c))) >$(DESTDIR)$(call completion_file,$(c))$(newline))
 
 uninstall: ## remove what install put there

@@ -49,6 +49,9 @@ for dir in lib/"$(uname -m)"-linux-gnu lib lib64; do
 	ok "uninstall what was installed with the library in $dir" make_in uninstall PREFIX="$TMP/multi" LIBDIR="$TMP/multi/$dir" LIBDIR_LINK=
 	is "$(find "$TMP/multi" -type f -o -type l)" "" "uninstall leaves no file with $dir"
 done
+(umask 077 && make_in install PREFIX="$TMP/private/tree")
+is "$?:$(find "$TMP/private/tree" ! -perm -o+r -o -type d ! -perm -o+x)" "0:" \
+	"what is installed with umask 077 can be read by all users"
 ok "install with Debian's directory of libraries" make_in install PREFIX="$TMP/multi" LIBDIR="$TMP/multi/lib/$(uname -m)-linux-gnu"
 is "$(find "$TMP/multi/lib" -maxdepth 2 -name libcountersink.so)" "" "Debian's directory of libraries has no link to the one that is injected"
 make_in install PREFIX="$TMP/apart" LIBDIR="$TMP/elsewhere" >apart.out 2>&1
