@@ -48,7 +48,7 @@ static void print_point(FILE *out, const struct csink_suite_result *r, uint32_t 
 	fputs("  ---\n", out);
 	csink_gate_put_yaml(out, "verdict", csink_suite_word(r, c));
 	csink_gate_put_yaml(out, "process", c->is_shared ? "suite" : "case");
-	fprintf(out, "  %s: %u\n", c->counting ? "counts" : "pairs", c->pairs[1]);
+	fprintf(out, c->counting ? "  counts: %u\n" : "  pairs: %u\n", c->pairs[1]);
 	if (!c->is_by_time)
 		fprintf(out, "  iterations: %llu\n", (unsigned long long)c->n);
 	if (c->counting)
@@ -151,12 +151,13 @@ static void markdown_cases(FILE *out, const struct csink_suite_result *r, uint32
 {
 	uint32_t nr = 0;
 
-	bool is_counted = r->suite->is_counted;
-
 	if (from < r->suite->nr)
-		fprintf(out, "\n| verdict | case | %s | %s | what | change | %s |\n|---|---|--:|--:|---|--:|--:|\n",
-			is_counted ? "instructions" : "CPU time", is_counted ? "in all runs" : "95 % CI",
-			is_counted ? "in all runs" : "95 % CI");
+		fputs(r->suite->is_counted
+			      ? "\n| verdict | case | instructions | in all runs | what | change | in all runs |\n"
+			      : "\n| verdict | case | CPU time | 95 % CI | what | change | 95 % CI |\n",
+		      out);
+	if (from < r->suite->nr)
+		fputs("|---|---|--:|--:|---|--:|--:|\n", out);
 	for (int rank = 0; rank <= 4; rank++) {
 		for (uint32_t i = 0; i < r->suite->nr; i++) {
 			if (rank_of(r, &r->suite->cases[i]) != rank)
