@@ -24,6 +24,7 @@
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/output_place.h"
+#include "launcher/session/outside.h"
 #include "launcher/symbols/symbols_kept.h"
 
 #define WRITER_NICE 10
@@ -402,6 +403,8 @@ static void serve(struct csink_slices *s, int fd)
 	if (!get_totals(fd, &totals)) {
 		s->outside = &totals.outside;
 		strcpy(s->run_dir, totals.run_dir);
+	} else {
+		csink_outside_note(&none, "countersink was killed: what the command does from here on is in no slice");
 	}
 	s->answer.err = write_last(s);
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
@@ -451,8 +454,11 @@ int csink_slices_finish(struct csink_slices *s)
 	}
 	if (!err)
 		return s->answer.err;
-	if (s->writer > 0)
+	if (s->writer > 0) {
 		csink_say("the process that wrote slices was ended: the last slice has the whole run");
+		csink_outside_note(s->outside, "the process that wrote slices was ended: this slice has the whole run, "
+					       "also what slices before it have");
+	}
 	s->answer.err = write_last(s);
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;

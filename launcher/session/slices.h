@@ -37,7 +37,7 @@ struct csink_slices {
 	struct csink_slice_names names;
 	struct csink_slice_clock clock;                  /* slice_ns */
 	uint64_t keep, keep_bytes;                       /* 0: no bound */
-	const struct csink_outside *outside;             /* the run's description, and at its end its totals */
+	struct csink_outside *outside;                   /* the run's description, and at its end its totals */
 	void (*on_written)(void *arg, const char *path); /* in the process that has written a slice; may be NULL */
 	void *arg;
 

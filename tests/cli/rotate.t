@@ -251,6 +251,7 @@ ended() { [ "$(facts "$(list | tail -n 1)" run)" = ended ]; }
 ok "the launcher is killed: a last slice is written" wait_until 60 ended
 ok "and the process that wrote it ends" wait_until 60 test ! -e "/proc/$writer"
 ok "there are more than before" test "$(slices)" -gt "$before"
+like "$(facts "$(list | tail -n 1)" note)" '(^|; )countersink was killed: what the command does from here on is in no slice' "the last slice has a note of it"
 
 countersink --rotate=1 -o nothing.pb.gz -- ./not_there >out 2>err
 is "$? $(cat err)" "127 countersink: ./not_there: No such file or directory" "a command that is not there"
@@ -332,6 +333,10 @@ if [ -x "$BUILD/bin/countersink-send" ]; then
 		touch sent
 		wait' "$SRC" "$TMP" >out
 	is "$(tail -n 1 out)" first "killed while a slice is sent: the launcher does not wait until that has ended"
+	output=lone.pb.gz
+	for slice in $(list); do facts "$slice" note; done >notes
+	is "$(grep -c 'the process that wrote slices was ended: this slice has the whole run, also what slices before it have' notes)" 1 \
+		"killed while a slice is sent: one slice has a note of what it has"
 else
 	skip "killed while a slice is sent" "countersink-send is not built: the headers of libcurl are not here"
 fi
