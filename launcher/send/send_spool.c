@@ -426,6 +426,20 @@ static int write_todo(const struct csink_spool *spool, const char *name, const s
 	return fd < 0 ? -errno : csink_send_todo_write(fd, todo);
 }
 
+/* The time in a new name: that of the newest one and more, also where the clock was set back since. */
+static int64_t time_of_new(const struct csink_spool *spool, int64_t now_ns)
+{
+	struct csink_spool_names names;
+	char newest[21] = "0";
+	uint64_t ns;
+
+	if (!csink_spool_list(spool, &names) && names.nr)
+		snprintf(newest, sizeof(newest), "%s", names.at[names.nr - 1]);
+	free(names.at);
+	ns = strtoull(newest, NULL, 10);
+	return ns < INT64_MAX ? CSINK_MAX(now_ns, (int64_t)ns + 1) : now_ns;
+}
+
 /* With the lock. The renaming is what makes the profile one of the spool's. */
 static int add(struct csink_spool *spool, const char *file, const struct csink_send_todo *todo,
 	       char name[CSINK_SPOOL_NAME])
@@ -436,7 +450,8 @@ static int add(struct csink_spool *spool, const char *file, const struct csink_s
 
 	if (err || find_same(spool, hash, name))
 		return err;
-	snprintf(name, CSINK_SPOOL_NAME, "%020" PRId64 ".%016" PRIx64, CSINK_MAX(todo->first_ns, (int64_t)0), hash);
+	snprintf(name, CSINK_SPOOL_NAME, "%020" PRId64 ".%016" PRIx64,
+		 time_of_new(spool, CSINK_MAX(todo->first_ns, (int64_t)0)), hash);
 	to = file_of("", name, PROFILE);
 	err = write_todo(spool, name, todo) ?: make_room(spool, bytes + bytes_of(spool, "", name));
 	if (!err && renameat(spool->fd, NEW, spool->fd, to.text))

@@ -1,8 +1,8 @@
 /*
  * A spool: a directory in which profiles that could not be sent are kept until they are. It belongs to this user, and
  * no other may write it. Of each profile it has NAME.pb.gz, a copy, and NAME.todo (send_todo.h); NAME begins with the
- * time, so that the order of names is that of time. The profile is there only once both are whole. What was refused is
- * in refused/, with the server's words in NAME.why.
+ * time, so that the order of names is that in which they were added. The profile is there only once both are whole.
+ * What was refused is in refused/, with the server's words in NAME.why.
  *
  * Several processes use it at once: .adding is locked (flock) while one adds or removes the oldest, .sending.SERVER, of
  * which SERVER is a hash, while one sends there. Locks go with their process, so that one that is killed leaves nothing

@@ -169,6 +169,11 @@ like "$status $(tail -n 1 err)" "^4 countersink: 1 of the oldest profiles that w
 	'the oldest is removed where there is no room, and that is reported'
 is "$(grep -h ^name spool/*.todo | xargs)" 'name b.pb.gz name c.pb.gz' 'the others are kept'
 fresh
+serve '503:retry=60:all' "for at in '1000000 a' '0 b' '0 c'; do
+		./later \${at% *} --spool-bytes=$((one * 5 / 2)) --to=put+http://@ADDRESS@/ \${at#* }.pb.gz
+	done"
+is "$(grep -h ^name spool/*.todo | xargs)" 'name b.pb.gz name c.pb.gz' 'the oldest is the one that was added first, also where the clock was set back'
+fresh
 serve '503:retry=60' './later 0 --spool-bytes=100 --to=put+http://@ADDRESS@/ a.pb.gz'
 like "$status $(kept) $(cat err)" "^4 0 .*: 503 .*; it is not kept: $TMP/spool: it is larger than --spool-bytes\$" 'what is larger than the spool is not kept'
 fresh
