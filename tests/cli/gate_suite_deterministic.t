@@ -128,6 +128,16 @@ PY
 gate "${gate[@]}" --deterministic=qemu --max-time 60 --self-check -- /bin/true '{n}'
 like "$(cat out.tap)" '^not ok 1 - one: error: the old side executes no more instructions for twice as many iterations$' "a number that has no effect on the work is an error of the case"
 
+cat >half.sh <<'SH'
+if [ $1 = new ] && [ $3 -lt "$(cat most 2>/dev/null || echo 0)" ]; then exit 3; fi
+echo $3 >most
+i=0
+while [ $i -lt $(($3 * 100)) ]; do i=$((i + 1)); done
+SH
+gate "${gate[@]}" --deterministic=qemu --run-time 1ms --json out.json --vs 'sh half.sh old {case} {n}' -- sh half.sh new '{case}' '{n}'
+like "$(cat out.tap)" '^not ok 1 - one: error: the new side: .*status 3$' "a case may fail with N iterations that did not with 2 N"
+is "$(python3 -c 'import json; print(json.load(open("out.json"))["cases"][0]["measured"])')" "[]" "a count that was to be subtracted from is not in JSON"
+
 # ---- programs that are executed: by the iterations, and besides
 cat >starts.sh <<'SH'
 /bin/true

@@ -296,15 +296,16 @@ static int count_case(struct csink_suite *suite, struct csink_suite_case *c)
 		if (!err && c->pairs[1] == nr && c->state != CSINK_SUITE_FAILED && !is_steady(suite, c))
 			nr = nr < MAX_COUNTS ? MAX_COUNTS : nr;
 	}
-	/* Half a pair is left out by the judge; two counts of each side are the least that show a spread. */
+	/* Of half a pair the latest count may be one of 2 N iterations, beside differences. */
+	while (c->data.nr_runs > 2 * c->pairs[1])
+		csink_gate_run_drop(&c->data);
+	/* Two counts of each side are the least that show a spread. */
 	if (err == -ETIME && c->pairs[1] < 2)
 		csink_suite_case_fail(c, CSINK_SUITE_NO_TIME_TO_TRY);
 	if ((err && err != -ETIME) || c->state == CSINK_SUITE_FAILED) {
 		c->pairs[1] = 0;
 		return err == -ETIME ? 0 : err;
 	}
-	while (c->data.nr_runs > 2 * c->pairs[1])
-		csink_gate_run_drop(&c->data);
 	is_steady(suite, c);
 	drop_calls(suite, c);
 	err = csink_gate_judge(&c->data, suite->series->rules, 0, &c->verdicts);
