@@ -27,6 +27,17 @@ ok "and changes no byte" cmp "$BALL" "set/$NAME.tar.xz"
 SOURCE_DATE_EPOCH=now near.git/scripts/package dist --output "$TMP/set" >set.out 2>&1
 isnt $? 0 "a time that is no number is refused"
 
+# refused REASON WORD...: the command line is wrong, and nothing is made.
+refused() {
+	reason=$1
+	shift
+	"$SRC/scripts/package" "$@" --output "$TMP/refused" >refused.out 2>&1
+	is "$?:$(sed -n 1p refused.out):$(ls refused 2>&1)" "2:package: $reason:ls: cannot access 'refused': No such file or directory" "scripts/package $* is refused"
+}
+refused "'dist' and 'deb': give one" dist deb
+refused "--suite: dist builds nothing" dist --suite bookworm
+refused "--max-glibc: of tar alone" deb --max-glibc 2.28
+
 mkdir -p "$NEAR"
 tar -C "$NEAR" -xf "$BALL"
 tar -C "$FAR" -xf "$BALL"
