@@ -47,10 +47,10 @@ calls() { # TITLE RATE OPTIONS...
 	if [ $judged != 0 ] && [ "$rate" -gt 1000 ]; then
 		# HotSpot has names for the places of calls. What C2 moves in between has those of the next call, which may be of
 		# another branch: in few runs, several samples of the same place. The rate is that of more stacks.
-		for more in 1 2 3; do
+		for more in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15; do
 			countersink -q -F "$rate" -o more$more.pb.gz -- "$home/bin/java" "$@" -cp classes Work 2 >/dev/null 2>&1 </dev/null
 		done
-		countersink merge -q -o all.pb.gz async.pb.gz more1.pb.gz more2.pb.gz more3.pb.gz
+		countersink merge -q -o all.pb.gz async.pb.gz more??.pb.gz
 		python3 -B "$FRAMES/calls.py" "$FRAMES/Work.java.calls" all.pb.gz "$one_in" >out 2>&1
 		judged=$?
 	fi
