@@ -285,8 +285,8 @@ static int read_one(const struct csink_moment *now, uint32_t index, const struct
 		return err;
 	}
 	nr_spawns = rec->nr_spawns;
-	if (keeps_all)
-		spawns = malloc((nr_spawns + 1UL) * sizeof(*spawns));
+	if (keeps_all && nr_spawns)
+		spawns = malloc(nr_spawns * sizeof(*spawns));
 	if (spawns)
 		memcpy(spawns, rec->spawns, nr_spawns * sizeof(*spawns));
 	csink_recorded_subtract(rec, &base, before->time_ns);
