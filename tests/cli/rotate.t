@@ -129,8 +129,20 @@ is "$(for f in $(list); do facts "$f" run_start; done | uniq | wc -l)" 1 "all ha
 is "$(for f in $(list); do facts "$f" slice_start; done | sort -C && echo sorted)" sorted "each begins after the one before"
 like "$(facts "$(list | head -n 1)" slice_start)" '^20[0-9-]+T[0-9:]+\.[0-9]{3}Z$' "when, in UTC"
 is "$(facts "$(list | tail -n 1)" exit)" "status 0" "the last one has the exit status"
-like "$(facts "$(list | head -n 1)" note)" '^--rotate samples by timers|^$' "a note has the engine's reason"
+# reason_of SLICE: its engine is the timer since there are slices, and a note has the reason
+reason_of() {
+	case "$(facts "$1" engine):$(facts "$1" note)" in
+	'timer: as asked:'*'--rotate samples by timers at '*) echo both ;;
+	*'timer: as asked:'* | *'--rotate samples by timers'*) echo one ;;
+	*) echo neither ;;
+	esac
+}
+is "$(reason_of "$(list | head -n 1)")" neither "at 997 Hz the engine is what it is without slices"
 is "$(ls shm)" "" "no recording is left"
+
+countersink -q --rotate=10 -o seldom.pb.gz -- "$TARGETS/burn" 30 >out 2>err
+# Where the kernel's tick is slower than twice the rate, the timer is no choice.
+like "$(reason_of "$(find . -name 'seldom.*' | sort | head -n 1)")" '^(both|neither)$' "at the default rate a note has the engine's reason"
 
 start python.pb.gz -F 997 --engine=sigtrap -e task-clock,page-faults --rotate=0.3 -- python3 -c '
 import os
