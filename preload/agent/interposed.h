@@ -26,7 +26,7 @@
 /* In glibc, but in no header under these names. */
 int __ppoll_chk(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 int __xpg_sigpause(int signo);
-int pthread_attr_getsigmask_np(const pthread_attr_t *attr, sigset_t *mask); /* not interposed; since glibc 2.32 */
+int pthread_attr_getsigmask_np(const pthread_attr_t *attr, sigset_t *mask); /* since glibc 2.32 */
 void __longjmp_chk(struct __jmp_buf_tag env[1], int value) __attribute__((noreturn));
 
 /* clang-format off */
@@ -39,7 +39,10 @@ void __longjmp_chk(struct __jmp_buf_tag env[1], int value) __attribute__((noretu
 	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd) X(setuid) X(seteuid) X(setreuid) X(setresuid) \
 	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(mlockall) X(mmap) X(mmap64) X(munmap) X(mremap) \
 	X(mprotect) X(pkey_mprotect) X(madvise) X(dlopen) X(dlmopen) X(prctl) X(longjmp) X(_longjmp) \
-	X(siglongjmp) X(__longjmp_chk) X(pthread_attr_getsigmask_np)
+	X(siglongjmp) X(__longjmp_chk)
+
+/* Not interposed, but looked up by their names, too: younger than the oldest glibc (old_glibc.h). */
+#define CSINK_YOUNG(X) X(pthread_attr_getsigmask_np)
 /* clang-format on */
 
 #endif

@@ -20,10 +20,10 @@
 
 /* clang-format off */
 #define CSINK_POISONED(X) \
-	CSINK_REALS(X) X(execl) X(execle) X(execlp) X(execv) X(execvp) X(syscall) X(fork) X(vfork) \
+	CSINK_REALS(X) CSINK_YOUNG(X) X(execl) X(execle) X(execlp) X(execv) X(execvp) X(syscall) X(fork) X(vfork) \
 	X(malloc) X(calloc) X(realloc) X(reallocarray) X(free) X(strdup) X(strndup) X(asprintf) X(posix_memalign) \
 	X(fopen) X(printf) X(fprintf) X(puts) X(fputs) X(perror) \
-	X(dlsym) X(dlvsym) X(dlclose) X(dladdr1) X(dl_iterate_phdr)
+	X(dlsym) X(dlvsym) X(dlclose) X(dladdr) X(dladdr1) X(dl_iterate_phdr)
 /* clang-format on */
 
 #pragma GCC diagnostic push

@@ -27,13 +27,14 @@ struct csink_kept_pages {
 /* Low 16 bits: calls under way that take pages away; above: how many there were. Any thread. */
 extern _Atomic uint64_t csink_kept_state CSINK_HIDDEN;
 
-/** Keep pages from now on: there is a language. Only where all calls come to us. Context: signal. */
+/** Keep pages of areas that are added from now on: there is a language. Context: signal. */
 void csink_kept_begin(void);
 
 /** Has csink_kept_begin() been called? Context: any. */
 bool csink_kept_is_on(void);
 
-/** In a forked child: nothing is known, and calls of the parent's other threads do not end here. Context: signal. */
+/** At the start, and in a forked child, where calls of the parent's other threads do not end: nothing is known.
+ * Context: signal. */
 void csink_kept_forked(void);
 
 /** The program has mapped an area. Context: any. */

@@ -22,12 +22,12 @@ static struct sigaction default_action; /* as the program has set it: SIG_DFL, w
 
 static void on_bus(int signo, siginfo_t *info, void *context)
 {
-	uint64_t plain[4] = {0}; /* the kernel's struct sigaction: SIG_DFL */
+	struct csink_kernel_action plain = {0};
 
 	(void)context;
 	if (info->si_code == BUS_ADRERR && csink_recording_replace((uintptr_t)info->si_addr))
 		return;
-	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
+	csink_rawcall(SYS_rt_sigaction, signo, &plain, NULL, CSINK_SET_BYTES);
 	/* A fault happens again. What was sent, or is the kernel's word of another page, has to be sent again: it is
 	 * pending until this returns. */
 	if (info->si_code <= 0 || info->si_code == BUS_MCEERR_AO)

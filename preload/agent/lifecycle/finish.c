@@ -234,11 +234,11 @@ static void make_profile(const char *run_dir, const char *to)
 
 	/* A kernel has these flags of clone(2). */
 	if (err)
-		csink_finish_complain("%s: `countersink report -o %s %s` makes the profile of the recordings",
+		csink_finish_complain("%s%s: `countersink report -o %s %s` makes the profile of the recordings",
 				      err == ENOENT   ? "no countersink beside the library"
 				      : err == EINVAL ? "cannot run countersink in emulated user space"
-						      : strerror(err),
-				      to, run_dir);
+						      : "cannot run countersink: ",
+				      err == ENOENT || err == EINVAL ? "" : strerror(err), to, run_dir);
 	/* It has reported any other failure itself. */
 }
 

@@ -109,14 +109,6 @@ struct sigaction csink_signal_take_action(int signo)
 
 /* ---- taking a signal and giving it back -------------------------------------------------------------------------- */
 
-/* The kernel's struct sigaction. */
-struct kernel_action {
-	void (*handler)(int signo, siginfo_t *info, void *context);
-	unsigned long flags;
-	void (*restorer)(void);
-	uint64_t mask;
-};
-
 /* Nothing may interrupt the handler: a program's handler could leave it by longjmp. A fault in the recording must. */
 static uint64_t entry_mask(void)
 {
@@ -126,7 +118,7 @@ static uint64_t entry_mask(void)
 void csink_signals_renew(void)
 {
 	for (int signo = 1; signo < _NSIG; signo++) {
-		struct kernel_action act;
+		struct csink_kernel_action act;
 
 		if (!csink_signal_is_taken(signo) ||
 		    csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) ||
@@ -143,7 +135,7 @@ void csink_signals_renew(void)
  */
 static void set_kernel_handler(int signo)
 {
-	struct kernel_action act;
+	struct csink_kernel_action act;
 
 	if (csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) || act.handler == csink_signal_entry)
 		return;

@@ -27,6 +27,14 @@
 #define CSINK_SET_BYTES (_NSIG / 8)
 #define CSINK_SIGNAL_BIT(signo) (1ULL << ((signo)-1))
 
+/* The kernel's struct sigaction. Its zeroes are SIG_DFL, no flags and an empty mask. */
+struct csink_kernel_action {
+	void (*handler)(int signo, siginfo_t *info, void *context);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
 static inline uint64_t *csink_set_word(sigset_t *set)
 {
 	return (uint64_t *)set;

@@ -12,7 +12,7 @@
 /* One after the other: a table would be half empty, and pointers the loader would have to relocate in every program. */
 static const char names[] =
 #define X(name) #name "\0"
-	CSINK_REALS(X);
+	CSINK_REALS(X) CSINK_YOUNG(X);
 #undef X
 
 const char *csink_real_name(enum csink_real which)

@@ -13,9 +13,12 @@
 /* As enum csink_real: CSINK_REAL_execve and so on. */
 enum csink_real {
 #define X(name) CSINK_REAL_##name,
-	CSINK_REALS(X)
+	CSINK_REALS(X) CSINK_YOUNG(X)
 #undef X
-		CSINK_NR_REALS
+		CSINK_NR_REALS,
+#define X(name) +1
+	CSINK_NR_INTERPOSED = 0 CSINK_REALS(X) /* which come first */
+#undef X
 };
 
 /** The function of that number; NULL if this libc has none. Context: any, once csink_reals_init() has run. */

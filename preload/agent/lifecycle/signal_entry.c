@@ -17,12 +17,11 @@
 
 static void default_action(int signo)
 {
-	/* The kernel's struct sigaction, whose zeroes are SIG_DFL, no flags and an empty mask. */
-	uint64_t plain[4] = {0};
+	struct csink_kernel_action plain = {0};
 
 	/* Raised again, without a handler; the context that we return to has it unblocked, so it takes effect
 	 * there. */
-	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
+	csink_rawcall(SYS_rt_sigaction, signo, &plain, NULL, CSINK_SET_BYTES);
 	csink_rawcall(SYS_tgkill, csink_rawcall(SYS_getpid), csink_rawcall(SYS_gettid), signo);
 }
 
@@ -58,7 +57,7 @@ static void interrupt_call(ucontext_t *uc)
 			return;
 		}
 #else
-	(void)uc; /* the call's first argument is not known any more */
+	(void)uc; /* a gap that is in countersink(7) */
 #endif
 }
 
@@ -169,11 +168,11 @@ static __attribute__((noinline, cold)) void end_restarted(ucontext_t *uc)
 		return;
 	csink_rawcall(SYS_rt_sigpending, &pending, CSINK_SET_BYTES);
 	for (pending &= ~csink_set_bits(&uc->uc_sigmask); pending; pending &= pending - 1) {
-		uint64_t act[4] = {0}; /* the kernel's struct sigaction: handler, flags */
+		struct csink_kernel_action act = {0};
 
-		csink_rawcall(SYS_rt_sigaction, __builtin_ctzll(pending) + 1, NULL, act, CSINK_SET_BYTES);
-		if (act[0] > (uintptr_t)SIG_IGN) {
-			if (!(act[1] & SA_RESTART))
+		csink_rawcall(SYS_rt_sigaction, __builtin_ctzll(pending) + 1, NULL, &act, CSINK_SET_BYTES);
+		if ((uintptr_t)act.handler > (uintptr_t)SIG_IGN) {
+			if (!(act.flags & SA_RESTART))
 				interrupt_call(uc);
 			return;
 		}
