@@ -96,4 +96,18 @@ static inline uint32_t csink_hash_number(uint64_t number)
 	return (uint32_t)csink_hash_pair(number, 0);
 }
 
+#define CSINK_HASH_FNV_BEGIN 0xcbf29ce484222325ULL
+
+/**
+ * 64-bit FNV-1a, for names of files: the same in each process, hence for no table.
+ * @hash  of the bytes before these; CSINK_HASH_FNV_BEGIN: there are none.
+ * Context: any.
+ */
+static inline uint64_t csink_hash_fnv(uint64_t hash, const void *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3ULL;
+	return hash;
+}
+
 #endif

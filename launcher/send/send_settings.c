@@ -12,6 +12,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
+#include "launcher/base/hash.h"
 #include "launcher/base/json_read.h"
 #include "launcher/base/message.h"
 #include "launcher/base/send_options.h"
@@ -87,21 +88,12 @@ static int add_secret(struct csink_send_settings *s, const char *text)
 	return err;
 }
 
-#define FNV_BEGIN 0xcbf29ce484222325ULL
-
-/* 64-bit FNV-1a: the same in each process. */
-static uint64_t fnv(uint64_t hash, const char *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3;
-	return hash;
-}
-
 /* What is secret elsewhere may be in it, so that a spool has a hash of it. */
 static void add_tenant(struct csink_send_settings *s, const char *value, size_t len)
 {
-	uint64_t hash = fnv(fnv(FNV_BEGIN, s->tenant, strlen(s->tenant)), value, len);
+	uint64_t hash = csink_hash_fnv(CSINK_HASH_FNV_BEGIN, s->tenant, strlen(s->tenant));
 
+	hash = csink_hash_fnv(hash, value, len);
 	snprintf(s->tenant, sizeof(s->tenant), "%016" PRIx64, hash);
 }
 
@@ -432,7 +424,8 @@ static char *identity_of(const struct csink_send_settings *s)
 	char query[24] = "", *out = NULL;
 
 	if (s->url[len])
-		snprintf(query, sizeof(query), "?%016" PRIx64, fnv(FNV_BEGIN, s->url + len, strlen(s->url + len)));
+		snprintf(query, sizeof(query), "?%016" PRIx64,
+			 csink_hash_fnv(CSINK_HASH_FNV_BEGIN, s->url + len, strlen(s->url + len)));
 	return asprintf(&out, "%s+%.*s%s", kinds[s->to.kind], (int)len, s->url, query) < 0 ? NULL : out;
 }
 

@@ -16,6 +16,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
+#include "launcher/base/hash.h"
 #include "launcher/base/message.h"
 #include "launcher/base/own_home.h"
 #include "launcher/base/regular.h"
@@ -342,22 +343,12 @@ static void tidy(const struct csink_spool *spool)
 
 /* ---- adding ---- */
 
-#define FNV_BEGIN 0xcbf29ce484222325ULL
-
-/* 64-bit FNV-1a: the same in each process. */
-static uint64_t fnv(uint64_t hash, const void *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3;
-	return hash;
-}
-
 static uint64_t hash_of_todo(const struct csink_send_todo *todo)
 {
-	uint64_t hash = FNV_BEGIN;
+	uint64_t hash = CSINK_HASH_FNV_BEGIN;
 
 	for (uint32_t i = 0; i < CSINK_NR_SEND_TODO_TEXTS; i++)
-		hash = fnv(hash, todo->texts[i], strlen(todo->texts[i]) + 1);
+		hash = csink_hash_fnv(hash, todo->texts[i], strlen(todo->texts[i]) + 1);
 	return hash;
 }
 
@@ -392,7 +383,7 @@ static int copy(const struct csink_spool *spool, const char *file, uint64_t *has
 			continue;
 		err = nr < 0 ? -errno : write_all(to, part, (size_t)nr);
 		if (!err) {
-			*hash = fnv(*hash, part, (size_t)nr);
+			*hash = csink_hash_fnv(*hash, part, (size_t)nr);
 			*bytes += (uint64_t)nr;
 		}
 	}
@@ -479,11 +470,11 @@ int csink_spool_add(struct csink_spool *spool, const char *file, const struct cs
 
 int csink_spool_begin(struct csink_spool *spool, const struct csink_send_settings *s, uint64_t deadline_ns)
 {
-	uint64_t hash = fnv(fnv(FNV_BEGIN, s->identity, strlen(s->identity) + 1), s->tenant, strlen(s->tenant));
+	uint64_t hash = csink_hash_fnv(CSINK_HASH_FNV_BEGIN, s->identity, strlen(s->identity) + 1);
 	char name[sizeof(SENDING) + 16];
-
 	int fd;
 
+	hash = csink_hash_fnv(hash, s->tenant, strlen(s->tenant));
 	snprintf(name, sizeof(name), SENDING "%016" PRIx64, hash);
 	spool->sending_fd = lock(spool, name, deadline_ns);
 	if (spool->sending_fd < 0)

@@ -127,11 +127,22 @@ static void test_table(void)
 	ok(!table.slots && !table.nr, "a released table is empty");
 }
 
+/* Values of the authors' test suite. */
+static void test_fnv(void)
+{
+	uint64_t foo = csink_hash_fnv(CSINK_HASH_FNV_BEGIN, "foo", 3);
+
+	ok(csink_hash_fnv(CSINK_HASH_FNV_BEGIN, "a", 1) == 0xaf63dc4c8601ec8cULL &&
+		   csink_hash_fnv(foo, "bar", 3) == 0x85944171f73967e8ULL,
+	   "the hash for names of files is FNV-1a, also in parts");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1)
 		return write(STDOUT_FILENO, csink_hash_key, sizeof(csink_hash_key)) != sizeof(csink_hash_key);
 	test_published();
+	test_fnv();
 	test_own_key(argv[0]);
 	test_prepared();
 	test_table();
