@@ -1,8 +1,6 @@
 /* Writes a profile as pprof (pprof.h). */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "include/internal/base.h"
@@ -11,6 +9,7 @@
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/protobuf.h"
 #include "launcher/base/text.h"
+#include "launcher/base/write_all.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 
@@ -161,22 +160,6 @@ int csink_pprof_encode(const struct csink_profile *p, void **buf, size_t *len)
 
 /* ---- the file ---- */
 
-static int write_all(int fd, const unsigned char *bytes, size_t len)
-{
-	ssize_t put;
-
-	while (len) {
-		put = write(fd, bytes, CSINK_MIN(len, INT_MAX));
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put ? -errno : -EIO;
-		bytes += put;
-		len -= put;
-	}
-	return 0;
-}
-
 static int write_gzip(int fd, unsigned char *bytes, size_t len)
 {
 	z_stream z = {0};
@@ -195,7 +178,7 @@ static int write_gzip(int fd, unsigned char *bytes, size_t len)
 		z.next_out = out;
 		z.avail_out = sizeof(out);
 		state = deflate(&z, given == len ? Z_FINISH : Z_NO_FLUSH);
-		err = write_all(fd, out, sizeof(out) - z.avail_out);
+		err = csink_write_all(fd, out, sizeof(out) - z.avail_out);
 	}
 	deflateEnd(&z);
 	return err;

@@ -21,6 +21,8 @@
 #include "launcher/base/own_home.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/text.h"
+#include "launcher/base/write_all.h"
+#include "preload/core/opendir_at.h"
 
 #define PROFILE ".pb.gz"
 #define TODO ".todo"
@@ -163,16 +165,10 @@ static int compare(const void *a, const void *b)
 static int list(const struct csink_spool *spool, const char *directory, const char *ending,
 		struct csink_spool_names *names)
 {
-	int fd = openat(spool->fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), err = 0;
-	CSINK_AUTO_CLOSEDIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(spool->fd, directory);
 	struct dirent *entry;
+	int err = dir ? 0 : -errno;
 
-	if (!dir) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
 	while (!err && (errno = 0, entry = readdir(dir))) {
 		err = CSINK_GROW(names->at, names->nr, names->cap);
 		if (!err && take_name(entry->d_name, ending, names->at[names->nr]))
@@ -352,21 +348,6 @@ static uint64_t hash_of_todo(const struct csink_send_todo *todo)
 	return hash;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
-{
-	while (len) {
-		ssize_t nr = write(fd, bytes, len);
-
-		if (nr < 0 && errno == EINTR)
-			continue;
-		if (nr <= 0)
-			return nr ? -errno : -ENOSPC;
-		bytes += nr;
-		len -= (size_t)nr;
-	}
-	return 0;
-}
-
 /* Into NEW; its bytes go into the hash. */
 static int copy(const struct csink_spool *spool, const char *file, uint64_t *hash, uint64_t *bytes)
 {
@@ -381,7 +362,7 @@ static int copy(const struct csink_spool *spool, const char *file, uint64_t *has
 	while (!err && (nr = read(from, part, sizeof(part)))) {
 		if (nr < 0 && errno == EINTR)
 			continue;
-		err = nr < 0 ? -errno : write_all(to, part, (size_t)nr);
+		err = nr < 0 ? -errno : csink_write_all(to, part, (size_t)nr);
 		if (!err) {
 			*hash = csink_hash_fnv(*hash, part, (size_t)nr);
 			*bytes += (uint64_t)nr;

@@ -52,8 +52,7 @@ static int copy(int from_dir, int to_dir, const char *name, uint64_t *left)
 /* Remove a directory of ours, with the recordings in it. */
 static void remove_hidden(const char *path)
 {
-	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(fd, ".");
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(AT_FDCWD, path);
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))

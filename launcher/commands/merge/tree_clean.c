@@ -14,20 +14,10 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/commands/merge/tree_plan.h"
+#include "preload/core/opendir_at.h"
 
 #define OLD_S 3600              /* the age at which no process still looks for the mark of a merge */
 #define ABANDONED_S (24 * 3600) /* and of a merge without mark: since its last change, which work on it makes often */
-
-/* A link to another place is not followed. */
-static DIR *open_work(const char *work)
-{
-	int fd = open(work, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (fd >= 0 && !dir)
-		close(fd);
-	return dir;
-}
 
 static bool has_prefix(const char *name, const char *prefix)
 {
@@ -46,7 +36,7 @@ static bool is_own_name(const char *name)
 
 void csink_tree_clean(const char *work, bool has_mark)
 {
-	CSINK_AUTO_CLOSEDIR DIR *dir = open_work(work);
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(AT_FDCWD, work);
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
@@ -59,7 +49,7 @@ void csink_tree_clean(const char *work, bool has_mark)
 /* Does no process work on a merge, or look for its mark, any more? */
 static bool is_left(const char *work)
 {
-	CSINK_AUTO_CLOSEDIR DIR *dir = open_work(work);
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(AT_FDCWD, work);
 	struct dirent *entry;
 	bool has_mark = false;
 	struct stat st;
