@@ -45,21 +45,12 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 
 int csink_save_anywhere(char *path, const struct csink_profile *profile)
 {
-	int err = csink_pprof_write(profile, path), first = err;
-	char other[PATH_MAX], kept[PATH_MAX + 32];
+	int err = csink_pprof_write(profile, path);
 
-	for (uint32_t i = 0; err && !csink_output_fallback(path, i, other, sizeof(other)); i++) {
-		err = csink_pprof_write_as(profile, other, CSINK_OUTFILE_PRIVATE);
-		if (err)
-			continue;
-		snprintf(kept, sizeof(kept), "the profile is in %s", other);
-		csink_say_unwritten(path, -first, kept);
-		strcpy(path, other);
-	}
-	if (!err)
-		return 0;
-	csink_say_unwritten(path, -first, "nor could the profile be saved elsewhere");
-	path[0] = 0;
+	if (err)
+		err = csink_output_elsewhere(path, profile, err, "the profile");
+	if (err)
+		path[0] = 0;
 	return err;
 }
 

@@ -16,6 +16,7 @@
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/own_home.h"
+#include "launcher/output/pprof.h"
 
 static int say_errno(const char *path, int err, char *why, size_t why_size)
 {
@@ -96,4 +97,21 @@ int csink_output_fallback(const char *path, uint32_t index, char *out, size_t si
 		return -ENOENT;
 	snprintf(out, size, "/tmp/%.200s.%08" PRIx32, name, (uint32_t)random);
 	return 0;
+}
+
+int csink_output_elsewhere(char *path, const struct csink_profile *profile, int err, const char *what)
+{
+	char other[PATH_MAX], words[PATH_MAX + 64];
+
+	for (uint32_t i = 0; !csink_output_fallback(path, i, other, sizeof(other)); i++) {
+		if (csink_pprof_write_as(profile, other, CSINK_OUTFILE_PRIVATE))
+			continue;
+		snprintf(words, sizeof(words), "%s is in %s", what, other);
+		csink_say_unwritten(path, -err, words);
+		strcpy(path, other);
+		return 0;
+	}
+	snprintf(words, sizeof(words), "nor could %s be saved elsewhere", what);
+	csink_say_unwritten(path, -err, words);
+	return err;
 }

@@ -7,6 +7,8 @@
 
 #include "preload/core/record/output_path.h"
 
+struct csink_profile;
+
 /**
  * Can a profile be written there? Nothing is created. A full disk and a missing, foreign or read-only directory are
  * found.
@@ -21,5 +23,14 @@ int csink_output_check(const char *path, char *why, size_t why_size);
  * when there are no more places.
  */
 int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size);
+
+/**
+ * A profile could not be written: write it to one of these places, and report both.
+ * @path  of PATH_MAX bytes: becomes where it is.
+ * @err   why it could not be written there, as csink_pprof_write() returned it.
+ * @what  it is, for the message: "the profile".
+ * Returns 0, or -errno where it could not be written anywhere; then @path is unchanged. Context: thread.
+ */
+int csink_output_elsewhere(char *path, const struct csink_profile *profile, int err, const char *what);
 
 #endif

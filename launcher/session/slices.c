@@ -236,20 +236,12 @@ static void cut(struct csink_slices *s)
 
 int csink_slices_write_last(struct csink_slices *s, const struct csink_profile *profile)
 {
-	char path[PATH_MAX], other[PATH_MAX], kept[PATH_MAX + 32];
-	int first = write_slice(s, profile, path), err = first;
+	char path[PATH_MAX];
+	int err = write_slice(s, profile, path);
 
-	for (uint32_t i = 0; err && !csink_output_fallback(path, i, other, sizeof(other)); i++) {
-		err = csink_pprof_write_as(profile, other, CSINK_OUTFILE_PRIVATE);
-		if (err)
-			continue;
-		snprintf(kept, sizeof(kept), "the last slice is in %s", other);
-		csink_say_unwritten(path, -first, kept);
-		strcpy(path, other);
-	}
 	if (err)
-		csink_say_unwritten(path, -first, "nor could the last slice be saved elsewhere");
-	else
+		err = csink_output_elsewhere(path, profile, err, "the last slice");
+	if (!err)
 		count_written(s, path);
 	return err;
 }
