@@ -41,6 +41,22 @@ static int refuse(const struct csink_options *o, uint32_t row, const char *why)
 	return csink_fail(-EINVAL, "%s: %s", where, why);
 }
 
+int csink_slices_wanted(const struct csink_options *o, uint32_t row)
+{
+	char where[64];
+
+	if (*csink_options_text(o, row))
+		return 1;
+	/* From the environment they are for those runs that have slices. */
+	for (uint32_t i = row + 1; i <= row + 2; i++) {
+		if (o->values[i].source != CSINK_FROM_OPTION)
+			continue;
+		csink_options_where(o, i, where, sizeof(where));
+		return csink_fail(-EINVAL, "%s needs --rotate", where);
+	}
+	return 0;
+}
+
 static int check_format(const char *path, char *why, size_t why_size)
 {
 	const struct csink_export_format *format;
@@ -62,9 +78,10 @@ int csink_slices_resolve(struct csink_slices *s, const struct csink_options *o, 
 	char values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES] = {{0}};
 	struct csink_output_names names = {
 		.pid = pid, .host = host, .command = command, .rank = csink_rank_take(values)};
+	int wanted = csink_slices_wanted(o, row);
 
-	if (!*csink_options_text(o, row))
-		return 0;
+	if (wanted <= 0)
+		return wanted;
 	s->clock.slice_ns = csink_options_seconds(o, row);
 	s->keep = csink_options_number(o, row + 1);
 	s->keep_bytes = csink_options_bytes(o, row + 2);

@@ -63,6 +63,13 @@ struct csink_slices {
 };
 
 /**
+ * Do the options ask for slices?
+ * @row  of --rotate in their table.
+ * Returns 1, 0, or -EINVAL: an option was given that needs --rotate, which has been reported.
+ */
+int csink_slices_wanted(const struct csink_options *o, uint32_t row);
+
+/**
  * Find out what the options ask for: names, length and bounds; the first slice's name is in answer.last_path.
  * @row, @output  of --rotate and of --output in their table: what is wrong with them is reported.
  * Returns 1, 0 (no slices), or -EINVAL.

@@ -26,6 +26,8 @@ refused 'option --rotate: a slice takes at least 0.1 s' "a slice that is too sho
 COUNTERSINK_ROTATE=soon refused "COUNTERSINK_ROTATE in the environment: 'soon' is not a time" "the environment"
 refused "option --keep: '-1' is not a whole number" "a negative number of slices" --rotate=1 --keep=-1
 refused "option --keep-bytes: '1X' is not a number of bytes" "an unknown unit of bytes" --rotate=1 --keep-bytes=1X
+refused 'option --keep needs --rotate$' "--keep without --rotate" --keep=2
+refused 'option --keep-bytes needs --rotate$' "--keep-bytes without --rotate" --keep-bytes=1M
 refused "option --output: slices are profiles, and x.*html asks for another format" "a page" --rotate=1 -o x.html
 refused "option --output: '%q' means nothing: .*%t start" "an unknown letter" --rotate=1 -o %q.pb.gz
 refused 'option --output: %t is in the name of a directory' "a directory of each slice" --rotate=1 -o %t/x.pb.gz
@@ -33,6 +35,13 @@ mkfifo fifo
 for path in /dev/null /dev/stdout /dev/fd/2 fifo .; do
 	refused "option --output: $path is not a regular file, and slices are files: use --output=NAME.pb.gz" "--output=$path" --rotate=1 -o $path
 done
+COUNTERSINK_KEEP=2 COUNTERSINK_KEEP_BYTES=1M countersink -q -o kept.pb.gz -- true
+ok "these in the environment are for runs with slices: without them there is a profile" test -s kept.pb.gz
+mkdir spare
+TMPDIR=$PWD/spare countersink -q --rotate=1h -o missing/x.pb.gz -- true 2>err
+like "$(tail -n 1 err)" "missing/x\.[^ ]*\.0001\.pb\.gz: No such file or directory; the last slice is in $PWD/spare/x\.[^ ]*\.pb\.gz\$" \
+	"a last slice for a missing directory is elsewhere, which is reported"
+is "$(find spare -type f -size +0 | wc -l)" 1 "it is there"
 is "$(countersink --rotate=5m --print-config | awk '$1 == "rotate" || $1 ~ /^keep/ { print $1, $2 }' | paste -sd,)" \
 	"rotate 5m,keep 24,keep-bytes 0" "defaults"
 

@@ -137,10 +137,10 @@ static int resolve_rate(struct attach *a)
 static int resolve_slices(struct attach *a, const char *command, int32_t pid)
 {
 	char where[64];
-	int has = 0;
+	int has = csink_slices_wanted(a->options, CSINK_ATTACH_OPT_ROTATE);
 
-	if (!*csink_options_text(a->options, CSINK_ATTACH_OPT_ROTATE))
-		return 0;
+	if (has <= 0)
+		return has;
 	if (a->argv) {
 		csink_options_where(a->options, CSINK_ATTACH_OPT_ROTATE, where, sizeof(where));
 		return csink_fail(-EINVAL, "%s: of a command that is started, `countersink run --rotate` writes slices",
