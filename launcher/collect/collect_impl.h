@@ -132,6 +132,15 @@ struct collector {
 /** Free what a collector has, the profile apart. */
 void csink_collect_free(struct collector *c);
 
+/** What an image is by the header of its recording; its path is left to the caller. */
+struct image csink_collect_image(const struct csink_rec_header *header);
+
+/** Is a recording one to which no process will add? @path  its own. */
+bool csink_collect_is_over(const char *path, const struct csink_rec_header *header);
+
+/** Append a copy of the image of a recording that was removed, with its tids. Returns 0 or -ENOMEM. */
+int csink_collect_add_gone(struct image **images, uint32_t *nr, uint32_t *cap, const struct image *gone);
+
 /** Add what is in a directory to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening
  * gave.
  */

@@ -1,6 +1,7 @@
 /* Which recordings there are, and which of them belong to one process. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,14 +44,12 @@ static void add_events(struct collector *c, const struct csink_rec_header *heade
 	}
 }
 
-/* Has this PID run another program since? Then no process writes there any more. */
-static bool has_next(const char *path, const struct csink_rec_header *header)
+bool csink_collect_is_over(const char *path, const struct csink_rec_header *header)
 {
-	char next[CSINK_RUN_DIRECTORY_PATH + 64];
-	int directory = (int)(strrchr(path, '/') - path);
-
-	snprintf(next, sizeof(next), "%.*s/%d.%u" CSINK_REC_SUFFIX, directory, path, (int)header->pid, header->seq + 1);
-	return access(next, F_OK) == 0;
+	if (header->state == CSINK_REC_LIVE)
+		return false;
+	return (header->state == CSINK_REC_EXECED && csink_run_directory_has_next(AT_FDCWD, path, header)) ||
+	       (kill(header->pid, 0) < 0 && errno == ESRCH);
 }
 
 /* A recording with all columns, to which no process will add. */
@@ -64,24 +63,12 @@ static bool is_finished(const struct collector *c, const char *path, const struc
 		if (header->events[i].flags & CSINK_EVENT_REFUSED || (c->has_types && k == c->nr_events))
 			return false;
 	}
-	if (!header->nr_events || header->state == CSINK_REC_LIVE)
-		return false;
-	return (header->state == CSINK_REC_EXECED && has_next(path, header)) ||
-	       (kill(header->pid, 0) < 0 && errno == ESRCH);
+	return header->nr_events && csink_collect_is_over(path, header);
 }
 
-/* Takes the path. */
-static int add_image(struct collector *c, char *path, const struct csink_rec_header *header, uint32_t nr_moment)
+struct image csink_collect_image(const struct csink_rec_header *header)
 {
-	uint32_t flags = 0;
-
-	if (CSINK_GROW(c->images, c->nr_images, c->cap_images)) {
-		free(path);
-		return -ENOMEM;
-	}
-	c->images[c->nr_images] = (struct image){
-		.path = path,
-		.nr_moment = nr_moment,
+	struct image image = {
 		.pid = header->pid,
 		.ppid = header->ppid,
 		.state = header->state,
@@ -92,14 +79,30 @@ static int add_image(struct collector *c, char *path, const struct csink_rec_hea
 		.cpu_end_ns = header->cpu_end_ns,
 		.is_outside = header->engine == CSINK_ENGINE_OUTSIDE,
 		.has_engine = header->engine != CSINK_ENGINE_OUTSIDE && header->engine != CSINK_ENGINE_NONE,
-		.is_last = c->is_early && !(header->state == CSINK_REC_EXECED && has_next(path, header)),
 	};
-	memcpy(c->images[c->nr_images].comm, header->comm, sizeof(header->comm));
+	uint32_t flags = 0;
+
+	memcpy(image.comm, header->comm, sizeof(image.comm));
 	for (uint32_t i = 0; i < header->nr_events && i < CSINK_MAX_EVENTS; i++)
 		flags |= header->events[i].flags;
-	c->images[c->nr_images].is_by_cpu = (flags & CSINK_EVENT_BY_CPU) != 0;
-	c->images[c->nr_images].is_left_out = (flags & CSINK_EVENT_NOT_FOLLOWED) != 0;
-	c->nr_images++;
+	image.is_by_cpu = (flags & CSINK_EVENT_BY_CPU) != 0;
+	image.is_left_out = (flags & CSINK_EVENT_NOT_FOLLOWED) != 0;
+	return image;
+}
+
+/* Takes the path. */
+static int add_image(struct collector *c, char *path, const struct csink_rec_header *header, uint32_t nr_moment)
+{
+	struct image image = csink_collect_image(header);
+
+	image.path = path;
+	image.nr_moment = nr_moment;
+	image.is_last = c->is_early &&
+			!(header->state == CSINK_REC_EXECED && csink_run_directory_has_next(AT_FDCWD, path, header));
+	if (!CSINK_APPEND(c->images, c->nr_images, c->cap_images, image)) {
+		free(path);
+		return -ENOMEM;
+	}
 	add_events(c, header);
 	return csink_collect_rank(c, header);
 }
@@ -119,44 +122,28 @@ static int add_file(struct collector *c, char *path)
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Of what was removed, slices have all: it is listed for the sake of what its process became, and of the kernel's
- * totals in the last one. */
-static int add_gone(struct collector *c, const struct csink_moment_gone *gone)
+int csink_collect_add_gone(struct image **images, uint32_t *nr, uint32_t *cap, const struct image *gone)
 {
-	struct image image = {
-		.pid = gone->pid,
-		.ppid = gone->ppid,
-		.state = gone->state,
-		.start_realtime_ns = gone->start_realtime_ns,
-		.start_ns = gone->start_ns,
-		.end_ns = gone->end_ns,
-		.cpu_start_ns = gone->cpu_start_ns,
-		.cpu_end_ns = gone->cpu_end_ns,
-		.has_engine = gone->has_engine,
-		.is_read = true,
-		.is_past = true,
-		.is_continued = true,
-		.covered_cpu_ns = gone->given_ns,
-		.tids = calloc(gone->nr_tids + 1UL, sizeof(*gone->tids)),
-		.nr_tids = gone->nr_tids,
-	};
+	struct image image = *gone;
 
-	memcpy(image.comm, gone->comm, sizeof(image.comm));
-	if (image.tids)
-		memcpy(image.tids, gone->tids, gone->nr_tids * sizeof(*gone->tids));
-	if (image.tids && CSINK_APPEND(c->images, c->nr_images, c->cap_images, image))
-		return 0;
-	free(image.tids);
-	return -ENOMEM;
+	image.tids = calloc(gone->nr_tids + 1UL, sizeof(*gone->tids));
+	if (!image.tids || !CSINK_APPEND(*images, *nr, *cap, image)) {
+		free(image.tids);
+		return -ENOMEM;
+	}
+	memcpy(image.tids, gone->tids, gone->nr_tids * sizeof(*gone->tids));
+	return 0;
 }
 
 int csink_collect_list_moment(struct collector *c)
 {
 	int err = 0;
 
+	/* Slices have all of what was removed: it is listed for the sake of what its process became, and of the
+	 * kernel's totals in the last one. */
 	for (uint32_t i = 0; c->slice && i < c->now->nr_gone && !err; i++)
 		if (c->slice->is_last || c->now->gone[i].state == CSINK_REC_EXECED)
-			err = add_gone(c, &c->now->gone[i]);
+			err = csink_collect_add_gone(&c->images, &c->nr_images, &c->cap_images, &c->now->gone[i]);
 	for (uint32_t i = 0; i < c->now->nr && !err; i++) {
 		char *path = strdup(c->now->at[i].path);
 

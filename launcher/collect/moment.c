@@ -2,7 +2,6 @@
 #include "launcher/collect/moment.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,17 +88,11 @@ int csink_moment_take(const char *run_dir, int32_t pid, struct csink_moment **ou
 
 static int follow(struct csink_moment *moment, const struct csink_moment *former)
 {
-	for (uint32_t i = 0; former && i < former->nr_gone; i++) {
-		struct csink_moment_gone gone = former->gone[i];
+	int err = 0;
 
-		gone.tids = calloc(gone.nr_tids + 1UL, sizeof(*gone.tids));
-		if (!gone.tids || !CSINK_APPEND(moment->gone, moment->nr_gone, moment->cap_gone, gone)) {
-			free(gone.tids);
-			return -ENOMEM;
-		}
-		memcpy(gone.tids, former->gone[i].tids, gone.nr_tids * sizeof(*gone.tids));
-	}
-	return 0;
+	for (uint32_t i = 0; former && i < former->nr_gone && !err; i++)
+		err = csink_collect_add_gone(&moment->gone, &moment->nr_gone, &moment->cap_gone, &former->gone[i]);
+	return err;
 }
 
 int csink_moment_take_after(const char *run_dir, const struct csink_moment *former, bool is_last,
@@ -162,18 +155,6 @@ uint32_t csink_moment_nr_unread(const struct csink_moment *moment)
 
 /* ---- what has ended ---- */
 
-/* Has the process run another program since, or is it gone? */
-static bool is_over(const struct csink_moment_recording *one)
-{
-	const struct csink_rec_header *header = &one->copy.header;
-	char next[CSINK_RUN_DIRECTORY_PATH + 64];
-
-	snprintf(next, sizeof(next), "%.*s/%d.%u" CSINK_REC_SUFFIX, (int)(strrchr(one->path, '/') - one->path),
-		 one->path, (int)header->pid, header->seq + 1);
-	return (header->state == CSINK_REC_EXECED && !access(next, F_OK)) ||
-	       (header->state != CSINK_REC_LIVE && kill(header->pid, 0) < 0 && errno == ESRCH);
-}
-
 /* A rank is found by its recording, or that of a process above it. */
 static bool is_rank(const struct csink_rec_header *header)
 {
@@ -183,41 +164,24 @@ static bool is_rank(const struct csink_rec_header *header)
 	return false;
 }
 
-static int add_gone(struct csink_moment *moment, struct csink_moment_gone gone, const struct csink_recorded *rec)
-{
-	gone.tids = calloc(rec->nr_threads + 1UL, sizeof(*gone.tids));
-	for (uint32_t i = 0; gone.tids && i < rec->nr_threads; i++)
-		if (!(rec->threads[i]->flags & CSINK_THREAD_NOT_SAMPLED))
-			gone.tids[gone.nr_tids++] = rec->threads[i]->tid;
-	if (gone.tids && CSINK_APPEND(moment->gone, moment->nr_gone, moment->cap_gone, gone))
-		return 0;
-	free(gone.tids);
-	return -ENOMEM;
-}
-
 static int note_gone(struct csink_moment *moment, uint32_t index)
 {
 	const struct csink_recorded *copy = &moment->at[index].copy;
-	struct csink_moment_gone gone = {
-		.pid = copy->header.pid,
-		.ppid = copy->header.ppid,
-		.state = copy->header.state,
-		.start_realtime_ns = copy->header.start_realtime_ns,
-		.start_ns = copy->header.start_monotonic_ns,
-		.end_ns = copy->header.end_monotonic_ns,
-		.cpu_start_ns = copy->header.cpu_start_ns,
-		.cpu_end_ns = copy->header.cpu_end_ns,
-		.has_engine = copy->header.engine != CSINK_ENGINE_NONE,
-		.given_ns = moment->given_ns[index],
-	};
+	struct image gone = csink_collect_image(&copy->header);
+	CSINK_AUTO_FREE int32_t *tids = NULL;
 	struct csink_recorded rec;
 	char why[CSINK_WHY_BYTES];
 	int err = csink_recorded_parse(copy->data, copy->bytes, &rec, why, sizeof(why));
 
 	if (err)
 		return err;
-	memcpy(gone.comm, copy->header.comm, sizeof(gone.comm));
-	err = add_gone(moment, gone, &rec);
+	gone.is_read = gone.is_past = gone.is_continued = true;
+	gone.covered_cpu_ns = moment->given_ns[index];
+	gone.tids = tids = calloc(rec.nr_threads + 1UL, sizeof(*tids));
+	for (uint32_t i = 0; tids && i < rec.nr_threads; i++)
+		if (!(rec.threads[i]->flags & CSINK_THREAD_NOT_SAMPLED))
+			tids[gone.nr_tids++] = rec.threads[i]->tid;
+	err = tids ? csink_collect_add_gone(&moment->gone, &moment->nr_gone, &moment->cap_gone, &gone) : -ENOMEM;
 	csink_recorded_free(&rec);
 	return err;
 }
@@ -240,8 +204,8 @@ uint32_t csink_moment_take_ended(struct csink_moment *moment, uint32_t least)
 	for (uint32_t i = moment->nr; i-- > 0;) {
 		const struct csink_moment_recording *one = &moment->at[i];
 
-		if (one->copy.header.engine == CSINK_ENGINE_OUTSIDE || is_rank(&one->copy.header) || !is_over(one) ||
-		    note_gone(moment, i))
+		if (one->copy.header.engine == CSINK_ENGINE_OUTSIDE || is_rank(&one->copy.header) ||
+		    !csink_collect_is_over(one->path, &one->copy.header) || note_gone(moment, i))
 			continue;
 		nr += !unlink(one->path);
 		forget(moment, i);

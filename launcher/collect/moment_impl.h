@@ -7,6 +7,8 @@
 #include "launcher/collect/moment.h"
 #include "launcher/collect/recording_read.h"
 
+struct image;
+
 struct csink_moment {
 	uint64_t time_ns, first_ns; /* CLOCK_MONOTONIC */
 	struct csink_moment_recording {
@@ -18,16 +20,8 @@ struct csink_moment {
 	/* Of each recording: CPU time that slices have given to it until then, but for its start-up. */
 	int64_t *given_ns;
 	/* Recordings that were removed: their programs' CPU time is the kernel's, too, and of what they became by exec.
-	 */
-	struct csink_moment_gone {
-		int32_t pid, ppid;
-		uint32_t state, nr_tids;
-		uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
-		char comm[16];
-		bool has_engine;
-		int64_t given_ns; /* all of it */
-		int32_t *tids;    /* of threads that were sampled */
-	} * gone;
+	 * covered_cpu_ns is all of it, tids are those that were sampled. */
+	struct image *gone;
 	uint32_t nr_gone, cap_gone;
 	bool is_last; /* recordings that were collected are as they were then */
 };

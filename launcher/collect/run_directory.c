@@ -77,6 +77,16 @@ bool csink_run_directory_read_head(int dir_fd, const char *name, struct csink_re
 	       head->magic == CSINK_REC_MAGIC && head->pid > 0;
 }
 
+bool csink_run_directory_has_next(int dir_fd, const char *name, const struct csink_rec_header *head)
+{
+	const char *slash = strrchr(name, '/');
+	char next[CSINK_RUN_DIRECTORY_PATH + 64];
+
+	snprintf(next, sizeof(next), "%.*s%d.%u" CSINK_REC_SUFFIX, slash ? (int)(slash + 1 - name) : 0, name,
+		 (int)head->pid, head->seq + 1);
+	return !faccessat(dir_fd, next, F_OK, 0);
+}
+
 /* Is the recording of that name written by a process that lives? */
 static int32_t living_writer(int dir_fd, const char *name)
 {

@@ -49,6 +49,12 @@ uint32_t csink_run_directory_writers(const struct csink_run_directory *directory
 int csink_run_directory_beside(const char *directory, const char *word, char *path, size_t size);
 
 /**
+ * Has the process of a recording run another program since, by the recording of that one?
+ * @dir_fd, @name  of the recording, as for openat(2). Context: any thread.
+ */
+bool csink_run_directory_has_next(int dir_fd, const char *name, const struct csink_rec_header *head);
+
+/**
  * Remove the recordings of a run directory that have been collected, and the directory if nothing else is in it.
  * Context: thread.
  */

@@ -83,21 +83,13 @@ static bool is_written(int dir_fd, const char *name)
 	return csink_run_directory_read_head(dir_fd, name, &head) && csink_proc_is_running(head.pid, 0);
 }
 
-static bool has_next(int dir_fd, const struct csink_rec_header *head)
-{
-	char next[64];
-
-	snprintf(next, sizeof(next), "%d.%u" CSINK_REC_SUFFIX, (int)head->pid, head->seq + 1);
-	return !faccessat(dir_fd, next, F_OK, 0);
-}
-
 /* Between an exec and the constructor of the next image no process has a recording open. */
 static bool is_in_exec(int dir_fd, const char *name)
 {
 	struct csink_rec_header head;
 
 	return csink_run_directory_read_head(dir_fd, name, &head) && head.state == CSINK_REC_EXECED &&
-	       !has_next(dir_fd, &head) && csink_proc_is_running(head.pid, 0);
+	       !csink_run_directory_has_next(dir_fd, name, &head) && csink_proc_is_running(head.pid, 0);
 }
 
 /* By its header, no process writes there any more. */
@@ -107,8 +99,9 @@ static bool is_finished(int dir_fd, const char *name)
 
 	if (!csink_run_directory_read_head(dir_fd, name, &head))
 		return false;
-	return head.state == CSINK_REC_EXITED ? !csink_proc_is_running(head.pid, 0)
-					      : head.state == CSINK_REC_EXECED && has_next(dir_fd, &head);
+	return head.state == CSINK_REC_EXITED
+		       ? !csink_proc_is_running(head.pid, 0)
+		       : head.state == CSINK_REC_EXECED && csink_run_directory_has_next(dir_fd, name, &head);
 }
 
 /*
