@@ -227,14 +227,20 @@ static void note_uncounted(struct csink_gate_series *series, const struct csink_
 					"atomic additions: some are lost where two threads run the same code");
 }
 
-bool csink_gate_counting_give_way(struct csink_gate_counting *counting, const char *why)
+bool csink_gate_counting_give_way(struct csink_gate_counting *counting, const char *error, const char *programs)
 {
 	char none[CSINK_WHY_BYTES];
 
 	if (!counting->is_auto || counting->tool != CSINK_GATE_QEMU ||
 	    find_callgrind(counting, NULL, none, sizeof(none)))
 		return false;
-	csink_append(counting->why, sizeof(counting->why), "%s%s", *counting->why ? "; " : "", why);
+	if (*counting->why)
+		csink_append(counting->why, sizeof(counting->why), "; ");
+	if (error)
+		csink_append(counting->why, sizeof(counting->why), "under qemu-user it fails (%.300s)", error);
+	else
+		csink_append(counting->why, sizeof(counting->why),
+			     "it executes other programs (%.300s), which qemu-user does not count", programs);
 	counting->tool = CSINK_GATE_CALLGRIND;
 	return true;
 }
@@ -242,16 +248,8 @@ bool csink_gate_counting_give_way(struct csink_gate_counting *counting, const ch
 /* That is decided before the first counted run. */
 static bool give_way(struct csink_gate_series *series, int err, const struct csink_gate_uncounted *uncounted)
 {
-	char why[CSINK_WHY_BYTES];
-
-	if (series->data->nr_runs || (!err && !uncounted->nr_programs) || err == -EINTR)
-		return false;
-	if (err)
-		snprintf(why, sizeof(why), "under qemu-user it fails (%.300s)", series->error);
-	else
-		snprintf(why, sizeof(why), "it executes other programs (%.300s), which qemu-user does not count",
-			 uncounted->programs);
-	if (!csink_gate_counting_give_way(series->plan->counting, why))
+	if (series->data->nr_runs || (!err && !uncounted->nr_programs) || err == -EINTR ||
+	    !csink_gate_counting_give_way(series->plan->counting, err ? series->error : NULL, uncounted->programs))
 		return false;
 	*series->error = '\0';
 	return true;
@@ -380,11 +378,12 @@ static void drop_varying(struct csink_gate_series *series, int index)
 
 void csink_gate_counting_note(struct csink_gate_series *series)
 {
+	int instructions = csink_gate_metric_lookup(series->data, "instructions"),
+	    calls = csink_gate_metric_lookup(series->data, "syscalls");
+
 	note_limits(series);
-	for (uint32_t i = 0; i < series->data->nr_metrics; i++) {
-		if (!strcmp(series->data->metrics[i].name, "instructions"))
-			note_spread(series, (int)i);
-		else if (!strcmp(series->data->metrics[i].name, "syscalls"))
-			drop_varying(series, (int)i);
-	}
+	if (instructions >= 0)
+		note_spread(series, instructions);
+	if (calls >= 0)
+		drop_varying(series, calls);
 }

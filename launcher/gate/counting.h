@@ -60,9 +60,13 @@ void csink_gate_counting_describe(const struct csink_gate_counting *counting, ch
  */
 int csink_gate_counting_run(struct csink_gate_series *series, struct csink_gate_run *run, bool warmup);
 
-/** With --deterministic=auto, have callgrind count from now on what qemu-user does not. @why  a phrase, behind "since".
- * Returns whether it can. */
-bool csink_gate_counting_give_way(struct csink_gate_counting *counting, const char *why);
+/**
+ * With --deterministic=auto, have callgrind count from now on what qemu-user cannot.
+ * @error     with which it fails under qemu-user; NULL: it does not
+ * @programs  that it executes, if it does not fail
+ * Returns whether callgrind counts.
+ */
+bool csink_gate_counting_give_way(struct csink_gate_counting *counting, const char *error, const char *programs);
 
 /** Note what the tool does not see, and by how much equal runs differ. After the last run. */
 void csink_gate_counting_note(struct csink_gate_series *series);

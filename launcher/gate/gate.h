@@ -54,7 +54,10 @@ struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csi
 /** Take the latest run away again. There is one. */
 void csink_gate_run_drop(struct csink_gate_data *data);
 
-/** The index of a metric, which is made if there is none; -ENOSPC. */
+/** The index of a metric; -ENOENT. */
+int csink_gate_metric_lookup(const struct csink_gate_data *data, const char *name);
+
+/** The same, of one that is made if there is none; -ENOSPC. */
 int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const char *title, const char *unit);
 
 void csink_gate_data_free(struct csink_gate_data *data);

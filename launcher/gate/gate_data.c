@@ -36,14 +36,22 @@ void csink_gate_run_drop(struct csink_gate_data *data)
 	csink_gate_weights_free(&data->runs[--data->nr_runs].weights);
 }
 
-int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const char *title, const char *unit)
+int csink_gate_metric_lookup(const struct csink_gate_data *data, const char *name)
 {
-	struct csink_gate_metric *metric;
-
 	for (uint32_t i = 0; i < data->nr_metrics; i++) {
 		if (!strcmp(data->metrics[i].name, name))
 			return (int)i;
 	}
+	return -ENOENT;
+}
+
+int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const char *title, const char *unit)
+{
+	int index = csink_gate_metric_lookup(data, name);
+	struct csink_gate_metric *metric;
+
+	if (index >= 0)
+		return index;
 	if (data->nr_metrics == CSINK_GATE_MAX_METRICS)
 		return -ENOSPC;
 	metric = &data->metrics[data->nr_metrics];

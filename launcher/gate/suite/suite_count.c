@@ -105,15 +105,6 @@ static void subtract(struct csink_gate_data *data)
 	csink_gate_run_drop(data);
 }
 
-static int metric_of(const struct csink_suite_case *c, const char *name)
-{
-	for (uint32_t m = 0; m < c->data.nr_metrics; m++) {
-		if (!strcmp(c->data.metrics[m].name, name))
-			return (int)m;
-	}
-	return -1;
-}
-
 /* The case's own work on a side. Returns as count_run. */
 static int count_side(struct csink_suite *suite, struct csink_suite_case *c, int side, uint32_t number, double *work)
 {
@@ -144,7 +135,7 @@ static int count_side(struct csink_suite *suite, struct csink_suite_case *c, int
 		return 0;
 	}
 	subtract(&c->data);
-	index = metric_of(c, "instructions");
+	index = csink_gate_metric_lookup(&c->data, "instructions");
 	if (made[1] < made[0] || index < 0 || !(c->data.runs[c->data.nr_runs - 1].metrics[index] > 0))
 		csink_suite_case_fail(c, "%s executes no more instructions for twice as many iterations%s%s%s",
 				      csink_suite_sides[side],
@@ -203,11 +194,12 @@ static double share_of(const struct csink_gate_data *data, int side, uint32_t fu
 static bool is_steady(const struct csink_suite *suite, struct csink_suite_case *c)
 {
 	const struct csink_gate_rules *rules = suite->series->rules;
+	int index = csink_gate_metric_lookup(&c->data, "instructions");
 	double most = 0;
 
 	c->spread = 0;
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
-		c->spread = fmax(c->spread, spread_of(&c->data, side, metric_of(c, "instructions"), 0));
+		c->spread = fmax(c->spread, spread_of(&c->data, side, index, 0));
 		for (uint32_t f = 0; f < c->data.functions.nr; f++) {
 			if (share_of(&c->data, side, f) >= rules->min_share)
 				most = fmax(most, spread_of(&c->data, side, -1, f));
@@ -220,7 +212,7 @@ static bool is_steady(const struct csink_suite *suite, struct csink_suite_case *
 /* System calls that the process makes now and then, as an allocator does, are not the case's. */
 static void drop_calls(struct csink_suite *suite, struct csink_suite_case *c)
 {
-	int index = metric_of(c, "syscalls");
+	int index = csink_gate_metric_lookup(&c->data, "syscalls");
 	double most = 0, spread = 0;
 
 	if (index < 0)
@@ -261,16 +253,10 @@ static int begin_counting(struct csink_suite *suite, struct csink_suite_case *c)
  */
 static void change_tool(struct csink_suite_case *c)
 {
-	char why[CSINK_WHY_BYTES];
+	bool fails = c->state == CSINK_SUITE_FAILED;
 
-	if (c->state != CSINK_SUITE_FAILED && !c->executes)
-		return;
-	if (c->state == CSINK_SUITE_FAILED)
-		snprintf(why, sizeof(why), "under qemu-user it fails (%.300s)", c->error ? c->error : "");
-	else
-		snprintf(why, sizeof(why), "it executes other programs (%.300s), which qemu-user does not count",
-			 c->counting->programs);
-	if (!csink_gate_counting_give_way(c->counting, why))
+	if ((!fails && !c->executes) ||
+	    !csink_gate_counting_give_way(c->counting, fails ? c->error ?: "" : NULL, c->counting->programs))
 		return;
 	free(c->error);
 	c->error = NULL;
@@ -316,118 +302,93 @@ static int count_case(struct csink_suite *suite, struct csink_suite_case *c)
 
 /* ---- notes ---- */
 
-static bool is_by_other_tool(const struct csink_suite *suite, const struct csink_suite_case *c)
+/* A test of a case; of one that compares it with another case, that other. */
+typedef bool is_so_fn(const struct csink_suite_case *c, const struct csink_suite_case *other);
+
+static bool has_tool_of(const struct csink_suite_case *c, const struct csink_suite_case *other)
 {
-	return c->counting && c->counting->tool != suite->series->plan->counting->tool;
+	return c->counting->tool == other->counting->tool && !strcmp(c->counting->why, other->counting->why);
 }
 
-/* For the same reason as another case is. */
-static bool has_reason(const struct csink_suite *suite, const struct csink_suite_case *c,
-		       const struct csink_suite_case *other)
+static bool is_of_whole(const struct csink_suite_case *c, const struct csink_suite_case *other)
 {
-	return is_by_other_tool(suite, c) && !strcmp(c->counting->why, other->counting->why);
-}
-
-static bool is_of_whole(const struct csink_suite *suite, const struct csink_suite_case *c,
-			const struct csink_suite_case *other)
-{
-	(void)suite, (void)other;
+	(void)other;
 	return c->is_whole;
 }
 
-static bool has_programs(const struct csink_suite *suite, const struct csink_suite_case *c,
-			 const struct csink_suite_case *other)
+static bool has_programs(const struct csink_suite_case *c, const struct csink_suite_case *other)
 {
-	(void)suite, (void)other;
+	(void)other;
 	return c->executes;
 }
 
-static bool is_uneven(const struct csink_suite *suite, const struct csink_suite_case *c,
-		      const struct csink_suite_case *other)
+static bool is_uneven(const struct csink_suite_case *c, const struct csink_suite_case *other)
 {
-	(void)suite, (void)other;
+	(void)other;
 	return c->spread > 0;
 }
 
-static bool is_any(const struct csink_suite *suite, const struct csink_suite_case *c,
-		   const struct csink_suite_case *other)
+/* The judged cases that are so, if there are any: "BEFORE 3 of 10 cases AFTER: NAMES". */
+static void note_cases(struct csink_suite *suite, is_so_fn *is_so, const struct csink_suite_case *other,
+		       const char *before, const char *after)
 {
-	(void)suite, (void)c, (void)other;
-	return true;
-}
-
-typedef bool is_so_fn(const struct csink_suite *, const struct csink_suite_case *,
-		      const struct csink_suite_case *other);
-
-/* Name the judged cases that are so, compared with another one if the test looks at one. Returns how many there are. */
-static uint32_t name_cases(const struct csink_suite *suite, is_so_fn *is_so, const struct csink_suite_case *other,
-			   bool with_spread, char *names, size_t size)
-{
+	char names[1024] = "";
 	uint32_t nr = 0;
 
-	*names = '\0';
 	for (uint32_t i = 0; i < suite->nr; i++) {
 		const struct csink_suite_case *c = &suite->cases[i];
 
-		if (c->state != CSINK_SUITE_JUDGED || !is_so(suite, c, other))
+		if (c->state != CSINK_SUITE_JUDGED || !is_so(c, other))
 			continue;
 		if (nr++ >= MAX_NAMED)
 			continue;
-		csink_append(names, size, "%s%.100s", nr > 1 ? ", " : "", c->name);
-		if (with_spread)
-			csink_append(names, size, " by %.2g %%", 100 * c->spread);
+		csink_append(names, sizeof(names), "%s%.100s", nr > 1 ? ", " : "", c->name);
+		if (is_so == is_uneven)
+			csink_append(names, sizeof(names), " by %.2g %%", 100 * c->spread);
 	}
-	if (nr > MAX_NAMED)
-		csink_append(names, size, ", ...");
-	return nr;
+	if (nr)
+		csink_gate_note(suite->series, "%s %u of %u cases%s: %s%s", before, nr, suite->nr, after, names,
+				nr > MAX_NAMED ? ", ..." : "");
 }
 
-/* A note for each reason, which the first case that has it names. */
+static void note_spread(struct csink_suite *suite)
+{
+	bool any = false, uneven = false;
+
+	for (uint32_t i = 0; i < suite->nr; i++) {
+		any |= suite->cases[i].state == CSINK_SUITE_JUDGED;
+		uneven |= suite->cases[i].state == CSINK_SUITE_JUDGED && suite->cases[i].spread > 0;
+	}
+	if (any && !uneven)
+		csink_gate_note(suite->series, "counts of equal runs do not differ in any case");
+	note_cases(suite, is_uneven, NULL, "counts of equal runs differ in",
+		   ", which are judged by the largest and the smallest");
+}
+
+/* A note for each reason; its other cases make the same text, which csink_gate_note() takes once. */
 static void note_other_tools(struct csink_suite *suite)
 {
-	char names[1024], how[256];
+	char how[256], after[640];
 
 	for (uint32_t i = 0; i < suite->nr; i++) {
 		const struct csink_suite_case *c = &suite->cases[i];
-		uint32_t nr;
 
-		if (c->state != CSINK_SUITE_JUDGED || !is_by_other_tool(suite, c))
+		if (c->state != CSINK_SUITE_JUDGED || c->counting->tool == suite->series->plan->counting->tool)
 			continue;
-		nr = name_cases(suite, has_reason, c, false, names, sizeof(names));
 		csink_gate_counting_describe(c->counting, how, sizeof(how));
-		csink_gate_note(suite->series, "of %u of %u cases, %s, since %.300s: %s", nr, suite->nr, how,
-				c->counting->why, names);
+		snprintf(after, sizeof(after), ", %s, since %.300s", how, c->counting->why);
+		note_cases(suite, has_tool_of, c, "of", after);
 	}
 }
 
 static void note_counts(struct csink_suite *suite)
 {
-	char names[1024];
-	uint32_t nr;
-
 	csink_gate_counting_note(suite->series);
-	nr = name_cases(suite, is_of_whole, NULL, false, names, sizeof(names));
-	if (nr)
-		csink_gate_note(suite->series,
-				"the iterations of %u of %u cases cannot be set: whole processes are judged, their "
-				"start included: %s",
-				nr, suite->nr, names);
-	nr = name_cases(suite, has_programs, NULL, false, names, sizeof(names));
-	if (nr)
-		csink_gate_note(
-			suite->series,
-			"NOT counted: programs that %u of %u cases execute, since qemu-user simulates the command "
-			"alone; --deterministic=callgrind counts them: %s",
-			nr, suite->nr, names);
-	nr = name_cases(suite, is_uneven, NULL, true, names, sizeof(names));
-	if (nr)
-		csink_gate_note(
-			suite->series,
-			"counts of equal runs differ in %u of %u cases, which are judged by the largest and the "
-			"smallest: %s",
-			nr, suite->nr, names);
-	else if (name_cases(suite, is_any, NULL, false, names, sizeof(names)))
-		csink_gate_note(suite->series, "counts of equal runs do not differ in any case");
+	note_cases(suite, is_of_whole, NULL, "the iterations of",
+		   " cannot be set: whole processes are judged, their start included");
+	note_cases(suite, has_programs, NULL, "NOT counted: programs that",
+		   " execute, since qemu-user simulates the command alone; --deterministic=callgrind counts them");
+	note_spread(suite);
 	/* The last, since a reason may be a message of each case's own, and there is room for a number of notes. */
 	note_other_tools(suite);
 }
