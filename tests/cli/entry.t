@@ -164,9 +164,11 @@ done
 newest=$(readelf -V "$LIB" 2>/dev/null | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\) .*/\1/p' | sort -n | tail -n 1)
 loader=$(readelf -l ./glibc 2>/dev/null | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
 libc=$(ldd ./glibc | sed -n 's/.*libc\.so\.6 => \([^ ]*\).*/\1/p')
-# The system's libc and loader, whose versions from the newest that we need on have other names.
-age() {
-	python3 - "$newest" "$@" <<-'END'
+# aged DIRECTORY MINOR FUNCTIONS FILE...: copies of the system's loader and libc, in which versions from GLIBC_2.MINOR on have
+# other names, and so have these functions of libc.
+aged() {
+	mkdir "$1"
+	python3 - "$@" <<-'END'
 		import os, struct, sys
 		def elf_hash(name):
 		    h = 0
@@ -174,23 +176,26 @@ age() {
 		        h = (h << 4) + c
 		        h = (h ^ (h & 0xf0000000) >> 24) & 0x0fffffff
 		    return struct.pack('<I', h)
-		for source in sys.argv[2:]:
+		directory, first, functions, *sources = sys.argv[1:]
+		for source in sources:
 		    data = open(source, 'rb').read()
-		    for minor in range(int(sys.argv[1]), 100):
+		    for minor in range(int(first), 100):
 		        was, now = 'GLIBC_2.%d' % minor, 'GLIBC_9.%d' % minor
 		        data = data.replace(was.encode() + b'\0', now.encode() + b'\0').replace(elf_hash(was), elf_hash(now))
-		    with open('old/' + os.path.basename(source), 'wb') as out:
+		    for name in functions.split() if 'libc.so' in source else ():
+		        assert name.encode() + b'\0' in data, name
+		        data = data.replace(name.encode() + b'\0', name.encode()[:-1] + b'?\0')
+		    with open(directory + '/' + os.path.basename(source), 'wb') as out:
 		        out.write(data)
 		    os.chmod(out.name, 0o755)
 	END
 }
-mkdir old
 cat >older.c <<'END'
 #include <stdio.h>
 #include <unistd.h>
 void _start(void) { puts("from an older libc"); fflush(stdout); _exit(7); }
 END
-if [ "$newest" ] && age "$loader" "$libc" 2>err &&
+if [ "$newest" ] && aged old "$newest" "" "$loader" "$libc" 2>err &&
 	cc -nostartfiles -no-pie -O1 -o older older.c "-Wl,-dynamic-linker,$TMP/old/${loader##*/},-rpath,$TMP/old" 2>>err &&
 	[ "$(./older)" = "from an older libc" ]; then
 	LD_PRELOAD=$LIB ./older >out 2>err
@@ -220,33 +225,9 @@ fi
 
 # ---- a glibc as that of Debian 11 and older, which has functions in libdl and libpthread, and lacks others
 # The system's, in which versions after 2.17 have other names, and so have functions that are elsewhere there or absent.
-make_2_17() {
-	python3 - "$@" <<-'END'
-		import os, struct, sys
-		def elf_hash(name):
-		    h = 0
-		    for c in name.encode():
-		        h = (h << 4) + c
-		        h = (h ^ (h & 0xf0000000) >> 24) & 0x0fffffff
-		    return struct.pack('<I', h)
-		absent = '''_dl_find_object pthread_attr_getsigmask_np dlsym dlvsym dlclose dlerror dladdr1 dlopen
-		    pthread_getspecific pthread_attr_getstacksize __pthread_register_cancel __pthread_unregister_cancel
-		    __pthread_unwind_next epoll_pwait2 close_range closefrom'''.split()
-		for source in sys.argv[1:]:
-		    data = open(source, 'rb').read()
-		    for minor in range(18, 100):
-		        was, now = 'GLIBC_2.%d' % minor, 'GLIBC_9.%d' % minor
-		        data = data.replace(was.encode() + b'\0', now.encode() + b'\0').replace(elf_hash(was), elf_hash(now))
-		    if 'libc.so' in source:
-		        for name in absent:
-		            assert name.encode() + b'\0' in data, name
-		            data = data.replace(name.encode() + b'\0', name.encode()[:-1] + b'?\0')
-		    with open('debian11/' + os.path.basename(source), 'wb') as out:
-		        out.write(data)
-		    os.chmod(out.name, 0o755)
-	END
-}
-mkdir debian11
+absent='_dl_find_object pthread_attr_getsigmask_np dlsym dlvsym dlclose dlerror dladdr1 dlopen
+	pthread_getspecific pthread_attr_getstacksize __pthread_register_cancel __pthread_unregister_cancel
+	__pthread_unwind_next epoll_pwait2 close_range closefrom'
 # Of functions whose versions are older than that.
 cat >of_2_17.c <<'END'
 #define _GNU_SOURCE
@@ -287,7 +268,7 @@ __attribute__((force_align_arg_pointer)) void _start(void)
 }
 END
 if [ "$(uname -m)" = x86_64 ]; then
-	make_2_17 "$loader" "$libc"
+	aged debian11 18 "$absent" "$loader" "$libc"
 	cc -nostartfiles -no-pie -O1 -fno-stack-protector -o of_2_17 of_2_17.c "-Wl,-dynamic-linker,$TMP/debian11/${loader##*/},-rpath,$TMP/debian11" 2>err
 	like "$(LD_PRELOAD=$BUILD/lib/libcountersink-api.so ./of_2_17 2>&1)" 'version .GLIBC_2\.34. not found' \
 		"a library that needs newer versions keeps a program of glibc 2.17 from starting"
