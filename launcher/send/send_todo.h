@@ -1,5 +1,5 @@
 /*
- * NAME.todo, beside a profile in a spool: where it is to be sent, what is said of it there, and how far that is. Text,
+ * NAME.todo, beside a profile in a spool: where it is to be sent, with which description, and how far that is. Text,
  * one field in a line, "key value"; those that change have a fixed width and stand first, so that they are written in
  * place: that needs no room on a full disk, and a process that is killed leaves the old or the new state.
  */

@@ -3,8 +3,8 @@
 #define CSINK_ENDED_RUN_H
 
 /**
- * If this is one: remove from the environment, which is the program's, all that COUNTERSINK_ variables said to the
- * library and its run, but what is meant for this launcher: how much of a place to keep, and where to send a profile.
+ * If this is one: remove from the environment, which is the program's, all COUNTERSINK_ variables for the library and
+ * its run, but what is meant for this launcher: how much of a place to keep, and where to send a profile.
  * Context: init, before the environment is read.
  */
 void csink_ended_run_begin(void);

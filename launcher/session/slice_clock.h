@@ -19,8 +19,8 @@ struct csink_slice_clock {
 /**
  * The end of the slice that begins now.
  * @realtime_ns, @monotonic_ns  now; that is at or after the end of the slice before.
- * Returns when the slice that begins is said to begin, CLOCK_REALTIME: a multiple of the slice, but for the first one
- * and one before which the clock was moved. due_ns is its end.
+ * Returns the start that the slice which begins is given, CLOCK_REALTIME: a multiple of the slice, but for the first
+ * one and one before which the clock was moved. due_ns is its end.
  */
 uint64_t csink_slice_clock_next(struct csink_slice_clock *clock, uint64_t realtime_ns, uint64_t monotonic_ns);
 

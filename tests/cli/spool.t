@@ -94,7 +94,7 @@ isnt "$(sort -u sleeps | wc -l)" 1 'they are random'
 serve '429 200:all' './later 3900 --to=put+http://@ADDRESS@/ b.pb.gz; ./later 9000 --to=put+http://@ADDRESS@/; ./later 9000 --to=put+http://@ADDRESS@/ a.pb.gz'
 is "$status" 0 'another server is not concerned'
 
-# ---- other servers, and what is said of a profile ----
+# ---- other servers, and how a profile is described ----
 fresh
 serve '503:retry=3600' './later 0 --to=put+http://@ADDRESS@/one/ a.pb.gz; ./later 7200 --to=put+http://@ADDRESS@/two/'
 like "$status $(tail -n 1 err)" "^0 countersink: 1 profile in $TMP/spool is for other servers\$" 'what is for another server stays'

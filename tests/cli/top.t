@@ -148,7 +148,7 @@ else
 fi
 end
 
-# Recordings of processes that have ended, and of programs before an exec: to ask the kernel who writes one keeps others
+# Recordings of processes that have ended, and of programs before an exec: to ask the kernel which process writes one keeps others
 # from opening it.
 if have strace; then
 	start env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_MAX_MEMORY=4 COUNTERSINK_OUTPUT="$TMP/p.pb.gz" \

@@ -11,7 +11,7 @@ mkdir first
 tar -C first -xf "$PACKAGES/$TREE.tar.xz"
 HERE=$TMP/first/$TREE
 is "$(tar -tf "$PACKAGES/$TREE.tar.xz" | cut -d/ -f1 | sort -u)" "$TREE" "all is in one directory"
-is "$(tar --numeric-owner -tvf "$PACKAGES/$TREE.tar.xz" | awk '{ print $2 }' | sort -u)" 0/0 "which belongs to root, whoever made it"
+is "$(tar --numeric-owner -tvf "$PACKAGES/$TREE.tar.xz" | awk '{ print $2 }' | sort -u)" 0/0 "which belongs to root, whatever user made it"
 
 is "$(readelf -d "$HERE/bin/countersink" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libm|libc|libdl|libpthread|librt|ld-linux.*)\.so\.[0-9]$')" "" \
 	"the launcher needs libraries of glibc alone"

@@ -15,17 +15,17 @@
 #include "tests/unit/kernel.h"
 #include "tests/unit/refuse.h"
 
-/* Whoever has no CAP_SYS_ADMIN; then there is nothing else to explain. */
-static bool is_refused_for_level(const char *who)
+/* A process without CAP_SYS_ADMIN is; then there is nothing else to explain. */
+static bool is_refused_for_level(const char *process)
 {
 	char what[96];
 
 	if (!level_refuses_all())
 		return false;
 	plain();
-	snprintf(what, sizeof(what), "whatever %s asks for, where perf_event_paranoid is 3", who);
+	snprintf(what, sizeof(what), "whatever %s asks for, where perf_event_paranoid is 3", process);
 	blames(what, EACCES, "", CSINK_CAUSE_PARANOID);
-	ok(!!strstr(found[0].remedy, "CAP_SYS_ADMIN"), "the remedy of %s is the level, or CAP_SYS_ADMIN", who);
+	ok(!!strstr(found[0].remedy, "CAP_SYS_ADMIN"), "the remedy of %s is the level, or CAP_SYS_ADMIN", process);
 	return true;
 }
 
