@@ -429,7 +429,7 @@ static void note_losses(struct csink_attach_follow *f)
 }
 
 /* Threads that read frames add functions to the codes meanwhile, unless they have ended. */
-static int write_recordings(struct csink_attach_follow *follow, const char *directory)
+int csink_attach_follow_write(struct csink_attach_follow *follow, const char *directory)
 {
 	struct csink_attach_codes *codes = follow->pythons.readers ? &follow->pythons.codes : NULL;
 	struct csink_rec_header head;
@@ -470,19 +470,13 @@ int csink_attach_follow_since(struct csink_attach_follow *follow, const char *di
 		memcpy(now->rows[i].weights, images->rows[i].weights, sizeof(now->rows[i].weights));
 	}
 	add_base(images, base, UINT64_MAX);
-	err = write_recordings(follow, directory);
+	err = csink_attach_follow_write(follow, directory);
 	add_base(images, base, 1);
 	if (err) {
 		free(now->rows);
 		now->rows = NULL;
 	}
 	return err;
-}
-
-int csink_attach_follow_look(struct csink_attach_follow *follow, const char *all, const char *last,
-			     const struct csink_attach_base *base, struct csink_attach_base *now)
-{
-	return write_recordings(follow, all) ?: csink_attach_follow_since(follow, last, base, now);
 }
 
 int csink_attach_follow_save(struct csink_attach_follow *follow, const char *directory)
@@ -495,7 +489,7 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *dir
 		follow->outside->attached_processes = (uint32_t)follow->images.nr_processes;
 		follow->outside->attached_threads = (uint32_t)follow->images.nr_threads;
 	}
-	return write_recordings(follow, directory);
+	return csink_attach_follow_write(follow, directory);
 }
 
 void csink_attach_follow_free(struct csink_attach_follow *follow)

@@ -52,7 +52,7 @@ void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);
  */
 int csink_attach_follow_save(struct csink_attach_follow *follow, const char *directory);
 
-/* What rows had counted at the last look. */
+/* What rows had counted at a moment; all 0: at the beginning. */
 struct csink_attach_base {
 	struct csink_attach_counted {
 		uint64_t nr_samples, weights[CSINK_MAX_EVENTS];
@@ -60,24 +60,16 @@ struct csink_attach_base {
 	uint32_t nr_rows;
 };
 
+/** While it goes on: the recordings of what was sampled until now. Returns 0 or -errno. */
+int csink_attach_follow_write(struct csink_attach_follow *follow, const char *directory);
+
 /**
- * While it goes on: the recordings of what came since a base.
+ * The same of what came since a base.
  * @now  becomes the base of what comes next; its rows are freed by free(3).
  * Returns 0 or -errno; then there is nothing to be freed.
  */
 int csink_attach_follow_since(struct csink_attach_follow *follow, const char *directory,
 			      const struct csink_attach_base *base, struct csink_attach_base *now);
-
-/**
- * While it goes on: the recordings of what was sampled until now, and of what came since the last look.
- * @all, @last  directories for them.
- * @base        what the last look found, all 0 at first.
- * @now         what this one finds: the next one's @base, if what is in the directories was of use. Its rows are freed
- *              by free(3), also after an error.
- * Returns 0 or -errno.
- */
-int csink_attach_follow_look(struct csink_attach_follow *follow, const char *all, const char *last,
-			     const struct csink_attach_base *base, struct csink_attach_base *now);
 
 void csink_attach_follow_free(struct csink_attach_follow *follow);
 

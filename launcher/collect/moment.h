@@ -55,7 +55,7 @@ uint32_t csink_moment_nr_unread(const struct csink_moment *moment);
 int csink_collect_between(const struct csink_moment *before, const struct csink_moment *now,
 			  const struct csink_outside *outside, struct csink_profile **out);
 
-/* What the profile of a slice says of itself. */
+/* What the comments of a slice's profile have about it. */
 struct csink_slice {
 	uint64_t number; /* in its run, from 1 */
 	uint64_t start_realtime_ns, duration_ns;

@@ -225,6 +225,12 @@ static int write_until(struct csink_slices *s, struct csink_moment *to)
 	return 0;
 }
 
+void csink_slices_count_missed(struct csink_slices *s, uint64_t former_ns)
+{
+	if (s->clock.due_ns > former_ns + s->clock.slice_ns)
+		s->nr_missed += (uint32_t)((s->clock.due_ns - former_ns) / s->clock.slice_ns - 1);
+}
+
 /* The end of a slice. */
 static void cut(struct csink_slices *s)
 {
@@ -236,9 +242,7 @@ static void cut(struct csink_slices *s)
 	arm(s);
 	if (err == -ENOENT) /* no program has started that is recorded */
 		return;
-	/* Ends that passed while a slice was written, or the machine slept. */
-	if (s->clock.due_ns > former_ns + s->clock.slice_ns)
-		s->nr_missed += (uint32_t)((s->clock.due_ns - former_ns) / s->clock.slice_ns - 1);
+	csink_slices_count_missed(s, former_ns);
 	if (!err)
 		err = write_until(s, to);
 	if (err) {

@@ -116,6 +116,12 @@ int csink_slices_write(struct csink_slices *slices, const struct csink_profile *
 /** The same of the last one: elsewhere where its place cannot be written. What fails is reported. */
 int csink_slices_write_last(struct csink_slices *slices, const struct csink_profile *profile);
 
+/**
+ * Count ends of slices that passed while one was written, or the machine slept.
+ * @former_ns  the clock's due_ns before csink_slice_clock_next().
+ */
+void csink_slices_count_missed(struct csink_slices *slices, uint64_t former_ns);
+
 /** A slice could not be written: report it, once, and have the next one say that it has its time. */
 void csink_slices_miss(struct csink_slices *slices, int err);
 

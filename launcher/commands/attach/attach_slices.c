@@ -117,8 +117,7 @@ static void cut(struct csink_attach_slices *a, const struct csink_outside *outsi
 	a->next_monotonic_ns = csink_monotonic_ns();
 	a->next_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
 	a->next_named_ns = csink_slice_clock_next(&a->s->clock, a->next_realtime_ns, a->next_monotonic_ns);
-	if (a->s->clock.due_ns > former_ns + a->s->clock.slice_ns)
-		a->s->nr_missed += (uint32_t)((a->s->clock.due_ns - former_ns) / a->s->clock.slice_ns - 1);
+	csink_slices_count_missed(a->s, former_ns);
 	err = prepare(a);
 	if (!err) {
 		a->writer = fork();

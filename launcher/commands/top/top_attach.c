@@ -169,7 +169,9 @@ static int look(struct csink_top_attach *a, struct csink_top_sight *sight)
 	if (!err)
 		err = csink_run_directory_create(&last);
 	if (!err)
-		err = csink_attach_follow_look(&a->follow, all.path, last.path, &a->base, &now);
+		err = csink_attach_follow_write(&a->follow, all.path);
+	if (!err)
+		err = csink_attach_follow_since(&a->follow, last.path, &a->base, &now);
 	if (!err)
 		err = make_profile(a, all.path, &sight->all);
 	if (!err && a->before_ns)
