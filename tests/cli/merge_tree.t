@@ -115,6 +115,32 @@ for call in link rename renameat unlink unlinkat mkdir write linkat openat; do
 	done
 done
 is "$wrong" '' 'killed at any of its system calls and started again: the same bytes, written once, nothing left'
+
+# ---- another process makes the output meanwhile
+# One is stopped at each of its system calls, loses its claims, as after a time, and goes on once the other is done.
+stopped=0 wrong=''
+for call in link linkat rename unlink openat write; do
+	nth=1
+	while :; do
+		rm -rf few/.countersink-merge-* both.pb.gz* log
+		strace -D -o log -e trace=$call -e inject=$call:signal=STOP:when=$nth "$COUNTERSINK" merge -q --tree=3 -o both.pb.gz few &
+		pid=$!
+		wait_until 30 sh -c "grep -q 'stopped by SIGSTOP' log || ! kill -0 $pid" 2>/dev/null
+		grep -q 'stopped by SIGSTOP' log || break
+		stopped=$((stopped + 1))
+		rm -f few/.countersink-merge-*/*.claim
+		merge -q --tree=3 -o both.pb.gz few || wrong="$wrong $call-$nth:other"
+		kill -CONT "$pid"
+		wait "$pid" || wrong="$wrong $call-$nth:failed"
+		[ "$(echo both.pb.gz*)" = both.pb.gz ] || wrong="$wrong $call-$nth:twice"
+		cmp -s both.pb.gz want.pb.gz || wrong="$wrong $call-$nth:differs"
+		nth=$((nth + 1))
+		[ "$call" != openat ] || nth=$((nth + 2))
+	done
+	wait "$pid"
+done
+is "$wrong" '' 'stopped at any of its system calls until another process is done: no failure, the output is written once'
+ok "it was stopped at $stopped of them" test "$stopped" -ge 20
 ok "it was killed often ($killed times)" test "$killed" -gt 20
 
 # ---- what is wrong

@@ -206,6 +206,8 @@ static int mark_done(const struct worker *w)
 		err = -errno;
 	if (!err && rename(temporary, path))
 		err = -errno;
+	if (err && is_done(w)) /* another process has removed the temporary one, after it had made the mark */
+		return 0;
 	return err ? csink_fail(err, "%s: %s; the output is written; the same command makes the mark", path,
 				strerror(-err))
 		   : 0;
@@ -243,6 +245,8 @@ static int write_output(struct worker *w, const struct csink_profile *p)
 
 	if (err && is_written(w, p))
 		return mark_done(w);
+	if (err && is_done(w)) /* another process has removed what was to be compared, after it had made the mark */
+		return 0;
 	if (err)
 		err = csink_pprof_write(p, output);
 	if (err) {
