@@ -219,7 +219,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	csink_interp_begin(frames_mode());
 	csink_modules_init(&csink_own_recording, &thread->writer);
 	csink_interp_started();
-	csink_housekeeping_init();
+	csink_housekeeping_init(NULL);
 	csink_phases_init();
 	csink_engine_state.install_signal = csink_signal_install;
 	csink_engine_state.wanted = csink_config.engine;
@@ -313,7 +313,7 @@ void csink_image_begin_child(void)
 		csink_interp_begin(frames_mode());
 		csink_modules_init(&csink_own_recording, &thread->writer);
 		csink_phases_rewrite();
-		csink_housekeeping_init();
+		csink_housekeeping_init(NULL);
 		csink_recording_close(&before);
 		atomic_store_explicit(&csink_process.active, 1, memory_order_release);
 		csink_thread_start(thread, CSINK_THREAD_MAIN);
@@ -415,7 +415,7 @@ static void last_flush(enum csink_rec_state state)
 	}
 	csink_threads_flush_others();
 	if (thread && thread->entry) {
-		csink_housekeeping_last(thread);
+		csink_housekeeping_last();
 		/* Not what the library itself needed until the main thread was sampled: long, on a slow machine. */
 		csink_untracked_threads_at_end(header->cpu_end_ns -
 					       CSINK_MAX(header->cpu_start_ns, thread->cpu_base_ns));

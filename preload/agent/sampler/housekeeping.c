@@ -1,6 +1,6 @@
 /*
- * Periodic work: see housekeeping.h. Set up by the constructor and in forked children; drain() and refresh_modules()
- * run in the handler of the thread whose sample is due first.
+ * Periodic work: see housekeeping.h. Set up by the constructor and in forked children; emit() runs in the handler
+ * of the thread whose sample is due first, and once more at the end of the image.
  */
 #include "preload/agent/sampler/housekeeping.h"
 
@@ -15,58 +15,83 @@
 #include "preload/core/calls_off.h"
 #include "preload/core/timer/queue.h"
 
-enum {
-	NR_EVENTS = 8,
-	DRAIN_NS = 100 * 1000 * 1000,   /* a killed process's last clocks are at most this old */
-	MODULES_NS = 100 * 1000 * 1000, /* how long an object may be unknown by name */
-};
+/* A killed process's last clocks, and names of new objects, are at most so late. */
+enum { EMIT_NS = 100 * 1000 * 1000 };
+enum { NR_EVENTS = 2 }; /* emit and last */
+
+/* What emit() is called for, as its data. */
+static char is_last;
 
 static _Alignas(64) char memory[CSINK_TIMERQ_BYTES(NR_EVENTS)];
 static struct csink_timerq *queue;
 
-/* Callbacks run in the handler of whichever thread polls: it is the one that writes. */
+/* Callbacks run in the handler of whichever thread polls, or in the thread that ends the image: it is the one that
+ * writes. */
 
-static void drain(int id, void *data)
+static void store_clocks(struct csink_rec_header *header)
 {
-	struct csink_rec_header *header = csink_own_recording.header;
 	uint64_t cpu_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 
-	(void)id;
-	(void)data;
 	__atomic_store_n(&header->end_monotonic_ns, csink_now_ns(), __ATOMIC_RELAXED);
 	if (cpu_ns)
 		__atomic_store_n(&header->cpu_end_ns, cpu_ns, __ATOMIC_RELAXED);
 }
 
-static void refresh_modules(int id, void *data)
+/* In the handler alone: some of it has no unwind tables (tests/cli/symbols.t). */
+static __attribute__((noinline)) void refresh_modules(struct csink_writer *writer)
 {
-	(void)id;
-	(void)data;
-	csink_modules_refresh(&csink_own_recording, &csink_self->writer, csink_now_ns());
-	csink_code_copies_poll(&csink_own_recording, &csink_self->writer, false);
-	csink_jit_poll(&csink_own_recording, &csink_self->writer);
+	csink_modules_refresh(&csink_own_recording, writer, csink_now_ns());
+	csink_code_copies_poll(&csink_own_recording, writer, false);
+	csink_jit_poll(&csink_own_recording, writer);
 }
 
-void csink_housekeeping_init(void)
+/*
+ * What the recording is to have so that it can be read at any moment: samples are in it already. Modules come first, so
+ * that the clocks at the end of an image include the look at them.
+ */
+static void emit(int id, void *data)
+{
+	struct csink_writer *writer = &csink_self->writer;
+
+	(void)id;
+	if (data == &is_last) {
+		csink_modules_refresh_last(&csink_own_recording, writer, csink_now_ns());
+		csink_code_copies_poll(&csink_own_recording, writer, true);
+	} else {
+		refresh_modules(writer);
+	}
+	store_clocks(csink_own_recording.header);
+}
+
+void csink_housekeeping_init(uint64_t (*clock)(void))
 {
 	csink_code_copies_set_guard(csink_fd_guard_enter, csink_fd_guard_leave);
-	queue = csink_timerq_init_unwatched(memory, NR_EVENTS);
-	csink_timerq_register(queue, DRAIN_NS, NULL, drain);
-	csink_timerq_register(queue, MODULES_NS, NULL, refresh_modules);
+	queue = csink_timerq_init_unwatched(memory, NR_EVENTS, clock);
+	csink_timerq_register(queue, EMIT_NS, NULL, emit);
 }
 
-void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns)
+void csink_housekeeping_poll(uint64_t now_ns)
 {
-	(void)thread;
 	/* As csink_timerq_next, without a look at the process: the queue is of this one. It reads clocks of its own. */
 	if (CSINK_UNLIKELY(now_ns >= atomic_load_explicit(&queue->next_ns, memory_order_relaxed)) &&
 	    !csink_calls_are_off(CSINK_CALLS_TIME))
 		csink_timerq_run(queue, now_ns);
 }
 
-void csink_housekeeping_last(struct csink_thread *thread)
+void csink_housekeeping_last(void)
 {
-	csink_modules_refresh_last(&csink_own_recording, &thread->writer, csink_now_ns());
-	csink_code_copies_poll(&csink_own_recording, &thread->writer, true);
-	drain(0, NULL);
+	int id = 0, nr = 0;
+
+	/* A registration blocks signals, which takes calls of its own. */
+	if (!csink_calls_are_off(CSINK_CALLS_TIME | CSINK_CALLS_LIFE)) {
+		id = csink_timerq_setup(queue, 0, 0, &is_last, emit);
+		if (id > 0)
+			nr = csink_timerq_run(queue, csink_timerq_now(queue));
+	}
+	if (nr > 0)
+		return;
+	/* Another thread is in a callback, and need not come back before the end: it is not waited for. */
+	if (id > 0)
+		csink_timerq_unregister(queue, id);
+	emit(0, &is_last);
 }

@@ -1,23 +1,28 @@
 /*
  * What the library does periodically while a program runs: store the process's clocks in the recording, so that a
- * killed process has an end, and look for loaded and unloaded objects. One timer queue drives both. It is polled from
- * the sampling handler: a program that does not run needs neither, and no timer of ours ever wakes or interrupts it.
- * Samples are not emitted from here: the handler writes each into the mapped recording.
+ * killed process has an end, and look for loaded and unloaded objects. A timer queue drives it: one callback, `emit`,
+ * runs periodically, and as the event `last` at the end of an image. The queue is polled from the sampling handler,
+ * before the sample is stored: what is emitted does not have a sample that came after its time. A program that does not
+ * run needs none of it, and no timer of ours ever wakes or interrupts it.
+ * Samples are not emitted from here: the handler writes each into the mapped recording. Nor are slices cut here: the
+ * launcher takes differences of moments of the recordings, which needs no mark of the program's.
  */
 #ifndef CSINK_HOUSEKEEPING_H
 #define CSINK_HOUSEKEEPING_H
 
 #include <stdint.h>
 
-struct csink_thread;
-
-/** Set the queue up, empty first. Context: init. */
-void csink_housekeeping_init(void);
+/**
+ * Set the queue up, empty first.
+ * @clock  of its events, in ns; NULL: CLOCK_MONOTONIC.
+ * Context: init.
+ */
+void csink_housekeeping_init(uint64_t (*clock)(void));
 
 /** Run what is due. Context: signal. A load and a compare when nothing is. */
-void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns);
+void csink_housekeeping_poll(uint64_t now_ns);
 
-/** Write the process's clocks and the modules once more. Context: thread, at the end of an image. */
-void csink_housekeeping_last(struct csink_thread *thread);
+/** Emit once more, in the calling thread, whose state is csink_self. Context: thread, at the end of an image. */
+void csink_housekeeping_last(void);
 
 #endif

@@ -229,8 +229,8 @@ static uint64_t on_overflow(struct csink_thread *thread, uint32_t g, const ucont
 		return 0;
 	leader = thread->groups[g].leader;
 	csink_sample_weigh(thread, g, &read, weights);
+	csink_housekeeping_poll(read.time_ns);
 	store(thread, uc, weights, read.nr_overflows, leader, read.time_ns);
-	csink_housekeeping_poll(thread, read.time_ns);
 	return read.time_ns;
 }
 
@@ -296,8 +296,8 @@ static void on_timer(struct csink_thread *thread, const siginfo_t *info, const u
 	thread->last[csink_plan.cpu_event] += nr * csink_engine_state.period_ns;
 	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->remainder, memory_order_relaxed) != NULL))
 		csink_thread_unflush(thread);
+	csink_housekeeping_poll(now);
 	store(thread, uc, weights, 1, csink_plan.cpu_event, now);
-	csink_housekeeping_poll(thread, now);
 }
 
 /* Which event raised a SIGTRAP: attr.sig_data, si_perf_data in newer headers. */

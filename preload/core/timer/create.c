@@ -127,9 +127,9 @@ CSINK_EXPORT int csink_timerq_init(void *mem, size_t bytes, const struct csink_t
 	return start(mem, &config, q);
 }
 
-struct csink_timerq *csink_timerq_init_unwatched(void *mem, uint32_t capacity)
+struct csink_timerq *csink_timerq_init_unwatched(void *mem, uint32_t capacity, uint64_t (*clock)(void))
 {
-	const struct csink_timerq_config polled = {.capacity = capacity};
+	const struct csink_timerq_config polled = {.capacity = capacity, .clock = clock};
 
 	memset(mem, 0, CSINK_TIMERQ_BYTES(capacity));
 	return lay_out(mem, &polled, NULL);

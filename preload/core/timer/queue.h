@@ -177,7 +177,7 @@ struct csink_timerq *csink_timerq_alarm_owner(int sig);
  * create.c: a polled queue in CSINK_TIMERQ_BYTES(capacity) bytes that does not watch for forks, since its user creates
  * it again in every child that goes on with it: saves a page and a hook in each process. Context: init.
  */
-struct csink_timerq *csink_timerq_init_unwatched(void *mem, uint32_t capacity);
+struct csink_timerq *csink_timerq_init_unwatched(void *mem, uint32_t capacity, uint64_t (*clock)(void));
 
 /* create.c: have the kernel, and fork(3), distinguish processes from now on. Returns 0 or -ENOMEM. Context: thread. */
 int csink_timerq_watch_forks(void);
