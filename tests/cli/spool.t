@@ -360,6 +360,32 @@ fresh
 alone 200:all COUNTERSINK_SEND=none
 like "$status $(sed -n 1p err)" '^0 countersink: nothing was sent: no kind of server that is known' 'by the environment: an address that is none is reported'
 ok 'by the environment: then the profile is in its file' "$COUNTERSINK" report alone2.pb.gz
+
+# ---- killed runs ----
+cat >dies <<'END'
+#!/bin/sh
+# dies PLACE NAME: a program is killed once it has samples
+env LD_PRELOAD="$LIB" COUNTERSINK_PLACE="$1" COUNTERSINK_OUTPUT="$PWD/$2.pb.gz" "$TARGETS/burn" 60000 >/dev/null &
+until "$COUNTERSINK" report "$1"/countersink-* 2>/dev/null | grep -q burn; do
+	kill -0 $! || exit 1
+done
+kill -KILL $!
+wait
+END
+chmod +x dies
+export LIB TARGETS
+mkdir place
+fresh
+serve 200:all './dies "$PWD/place" dead1
+	export COUNTERSINK_SEND=put+http://@ADDRESS@/%n
+	"$COUNTERSINK" salvage -q place
+	COUNTERSINK_SEND= ./dies "$PWD/place" dead2
+	LD_PRELOAD=$LIB COUNTERSINK_PLACE=$PWD/place COUNTERSINK_OUTPUT=$PWD/next.pb.gz "$TARGETS/burn" 30 >/dev/null
+	timeout 60 sh -c "until [ -e got/3.line ]; do :; done"'
+is "$status $(paths | sed 's/killed-[^ ]*/killed/g' | tr ' ' '\n' | sort | xargs)" '0 /dead1.killed /dead2.killed /next.pb.gz' \
+	'profiles of killed runs are sent by salvage, and by what the next program starts for it'
+ok 'as they are in their files' cmp got/1.body dead1.killed-*.pb.gz
+
 settings() { # VARIABLE=VALUE...: where the settings of a report come from
 	env COUNTERSINK_DEBUGINFOD=1 COUNTERSINK_ALL=1 "$@" "$COUNTERSINK" report --print-config | grep -c environment
 }

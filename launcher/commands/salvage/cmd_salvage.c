@@ -17,6 +17,7 @@
 #include "launcher/commands/registry.h"
 #include "launcher/commands/salvage/salvage_options.h"
 #include "launcher/session/salvage.h"
+#include "launcher/session/send_profile.h"
 #include "preload/core/record/run_dir.h"
 
 /* No later start can do more about them; or a full disk may have room again. */
@@ -24,8 +25,32 @@ enum { FOREVER_S = 24 * 3600, RETRY_S = 10 };
 
 struct salvaged {
 	bool quiet;
-	uint32_t nr_made, nr_failed;
+	uint32_t nr_made, nr_failed, nr_to_send;
+	char **to_send; /* paths of profiles */
 };
+
+static void note_to_send(struct salvaged *all, const char *path)
+{
+	char **more = realloc(all->to_send, (all->nr_to_send + 1) * sizeof(*more));
+	char *copy = more ? strdup(path) : NULL;
+
+	if (more)
+		all->to_send = more;
+	if (copy)
+		more[all->nr_to_send++] = copy;
+	else
+		csink_say("%s is not sent: not enough memory", path);
+}
+
+/* Once all are made: a server that is away keeps no run from its profile. */
+static void send_made(struct salvaged *all)
+{
+	for (uint32_t i = 0; i < all->nr_to_send; i++) {
+		csink_send_by_environment(all->to_send[i], all->quiet);
+		free(all->to_send[i]);
+	}
+	free(all->to_send);
+}
 
 static void salvage(const char *directory, void *context)
 {
@@ -48,6 +73,7 @@ static void salvage(const char *directory, void *context)
 	if (result != CSINK_SALVAGED_PROFILE)
 		return;
 	all->nr_made++;
+	note_to_send(all, to);
 	if (!all->quiet)
 		csink_say("%s: made of the recordings in %s", to, directory);
 }
@@ -110,6 +136,7 @@ static int main_salvage(const struct csink_options *o, int nr, char **operands)
 	}
 	if (!all.quiet && !all.nr_made && !all.nr_failed)
 		csink_say("found no recordings of killed runs");
+	send_made(&all);
 	return all.nr_failed ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
