@@ -18,6 +18,7 @@ enum csink_opt_flags {
 	CSINK_OPT_OPTIONAL = 1 << 6, /* the value is attached (--name=value), or left out: "auto" */
 	CSINK_OPT_ZERO = 1 << 8,     /* with a number, also of bytes: 0 is one */
 	CSINK_OPT_UNITS = 1 << 9,    /* with seconds: s, m, h or d may stand behind */
+	CSINK_OPT_PERCENT = 1 << 11, /* a share above 0 and below 100 %; the sign may be left out */
 	CSINK_OPT_BYTES = 1 << 7,    /* a number above 0; with K, M or G after it, times 1,024 once, twice, thrice */
 };
 
@@ -61,6 +62,8 @@ enum csink_opt_flags {
 	  "also record the time of each sample (16 bytes per sample)")                                                 \
 	X(MAX_MEMORY, 0, "MIB", "256", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                               \
 	  "largest recording of a process; excess samples are dropped and reported")                                   \
+	X(BUDGET, 0, "PERCENT", "", CSINK_OPT_LIB | CSINK_OPT_PERCENT,                                                 \
+	  "sample less often where samples take more of a process's CPU time than this (1%, 0.5%; default: no limit)") \
 	X(PLACE, 0, "DIR", "", CSINK_OPT_LIB,                                                                          \
 	  "directory for the recordings, while it has room (default: the first that is memory)")                       \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                                  \

@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
+#include "include/internal/share.h"
 #include "launcher/base/message.h"
 
 const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS] = {
@@ -189,6 +190,8 @@ static const char *why_no_number(unsigned int flags, const char *text)
 		       : flags & CSINK_OPT_UNITS ? "not a time above 0 (as 60s, 5m, 1h; without a unit, seconds)"
 						 : "not a time in seconds above 0";
 	}
+	if (flags & CSINK_OPT_PERCENT)
+		return csink_share_parse(text) ? NULL : "not a share above 0 and below 100 (as 1% or 0.5%)";
 	if (flags & CSINK_OPT_ZERO && !strcmp(text, "0"))
 		return NULL;
 	err = flags & CSINK_OPT_BYTES ? parse_bytes(text, &number) : csink_number_parse(text, &number);
@@ -212,7 +215,7 @@ static int check_value(struct csink_options *o, uint32_t index)
 		if (csink_bool_parse(text) >= 0)
 			return 0;
 		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is neither yes nor no: use 1 or 0", where, text);
-	} else if (opt->flags & (CSINK_OPT_NUMBER | CSINK_OPT_SECONDS | CSINK_OPT_BYTES)) {
+	} else if (opt->flags & (CSINK_OPT_NUMBER | CSINK_OPT_SECONDS | CSINK_OPT_BYTES | CSINK_OPT_PERCENT)) {
 		why = why_no_number(opt->flags, text);
 		if (!why)
 			return 0;

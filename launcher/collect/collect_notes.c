@@ -116,6 +116,17 @@ static void take_rate(struct collector *c, const struct csink_rec_event *event, 
 				    "%s: %s from %" PRIu64 " to %" PRIu64 ": it happens so often (counted for some "
 				    "microseconds before the program) that sampling would leave the program no time",
 				    event->name, what, rate->asked, rate->now);
+	else if (rate->why == CSINK_RATE_BUDGET && rate->asked == rate->now)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s: samples took more of the CPU time than --budget allows; this engine does not "
+				    "take fewer",
+				    event->name);
+	else if (rate->why == CSINK_RATE_BUDGET)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s: %s from %" PRIu64 " to %" PRIu64 ", by a factor of %" PRIu64
+				    ": samples took more of the CPU time than --budget allows",
+				    event->name, what, rate->asked, rate->now,
+				    event->period ? rate->now / rate->asked : rate->asked / rate->now);
 	else if (rate->why == CSINK_RATE_THROTTLED)
 		csink_collect_tally(c, CSINK_FACT_WARNING,
 				    "%s: %s from %" PRIu64 " to %" PRIu64 ": the kernel allows no more samples "

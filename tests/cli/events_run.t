@@ -78,6 +78,20 @@ like "$(cat report)" 'page-faults: 99999999 samples a second are more than kerne
 	"the frequency of an event other than a clock has a limit"
 like "$(cat report)" '^  event +page-faults' "an event with a reduced frequency is sampled"
 
+# Samples that take more of the time than is allowed become fewer, of all threads; what is counted stays.
+countersink --budget=0.001% -o budget.pb.gz -- "$TARGETS/burn" 2500 >out 2>report
+is "$?:$(grep -c '^burn ' out)" "0:1" "a program whose samples exceed the budget runs to its end"
+like "$(cat report)" "(period raised|frequency lowered) from [0-9]+ to [0-9]+, by a factor of [0-9]+: .* than --budget allows" \
+	"samples beyond the budget become fewer, and the report has the factor"
+COUNTERSINK_BUDGET=99% countersink -o budget.pb.gz -- "$TARGETS/burn" 1500 >out 2>report
+unlike "$(cat report)" "than --budget allows" "within the budget, by the environment, nothing is changed"
+countersink --engine=timer --budget=0.001% -o budget.pb.gz -- "$TARGETS/burn" 2500 >out 2>report
+like "$(cat report)" "than --budget allows; this engine does not take fewer" "the timer engine is not slowed, and the report warns"
+for wrong in 0 100% x 1%% -1%; do
+	countersink --budget=$wrong -- true 2>report
+	is "$?:$(grep -c "'$wrong' is not a share above 0 and below 100" report)" "125:1" "the budget '$wrong' is none"
+done
+
 # An event that each sample itself causes would stop all progress of the program: not even SIGTERM would arrive.
 if [ "$(id -u)" = 0 ] && have unshare && mkdir tracefs && unshare -m mount -t tracefs tracefs "$TMP/tracefs" 2>/dev/null; then
 	for event in raw_syscalls:sys_enter raw_syscalls:sys_exit; do

@@ -4,7 +4,10 @@
  */
 #include <dlfcn.h>
 
+#include "include/internal/share.h"
+#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/housekeeping.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "tests/unit/tap.h"
@@ -88,6 +91,73 @@ static void test_last(void)
 	ok(is_emitted(), "a hundred ends of an image emit a hundred times");
 }
 
+static uint64_t period(void)
+{
+	return csink_plan.events[0].attr.sample_period;
+}
+
+/* So many samples of 10 us each, one a millisecond: 1 %. */
+static void take_samples(int nr)
+{
+	for (int i = 0; i < nr; i++)
+		csink_housekeeping_account(10000, MS);
+}
+
+static void test_govern(void)
+{
+	now_ns = 10000 * MS;
+	csink_plan.nr_events = csink_plan.nr_groups = csink_plan.groups[0] = 1;
+	csink_plan.events[0].attr.sample_period = MS;
+	csink_engine_state.engine = CSINK_ENGINE_SIGTRAP;
+	csink_plan.budget = csink_share_parse("1.1%");
+	csink_housekeeping_init(the_clock);
+	take_samples(1000);
+	poll_at(11000);
+	is_num(period(), MS, "within the budget nothing changes");
+	csink_plan.budget = csink_share_parse("0.9");
+	take_samples(1000);
+	poll_at(11999);
+	is_num(period(), MS, "the budget is not judged before its time");
+	poll_at(12000);
+	is_num(period(), 4 * MS, "beyond the budget the rate is lowered");
+	ok(csink_own_recording.header->rates[0].asked == MS && csink_own_recording.header->rates[0].now == 4 * MS &&
+		   csink_own_recording.header->rates[0].why == CSINK_RATE_BUDGET,
+	   "the recording has from what to what, and why");
+	take_samples(10);
+	poll_at(13000);
+	is_num(period(), 4 * MS, "ten samples are too few to judge by");
+	take_samples(10);
+	poll_at(14000);
+	is_num(period(), 16 * MS, "they count when there are more");
+	take_samples(100);
+	csink_housekeeping_account(900 * MS, MS);
+	csink_plan.budget = csink_share_parse("2%");
+	poll_at(15000);
+	is_num(period(), 16 * MS, "a sample in which its thread was switched away is not taken for its cost");
+	csink_engine_state.engine = CSINK_ENGINE_TIMER;
+	csink_plan.rates[0].asked = 0;
+	csink_plan.budget = csink_share_parse("0.1%");
+	take_samples(100);
+	poll_at(16000);
+	ok(period() == 16 * MS && csink_own_recording.header->rates[0].asked == 16 * MS &&
+		   csink_own_recording.header->rates[0].now == 16 * MS,
+	   "of the timer engine the recording says that it stays as it is");
+}
+
+static void test_share(void)
+{
+	static const struct {
+		const char *text;
+		uint32_t share;
+	} rows[] = {{"1%", 1000}, {"1", 1000},    {"0.5%", 500}, {"0.001%", 1}, {"99.999%", 99999},
+		    {"0", 0},     {"0.0001%", 0}, {"100%", 0},   {"", 0},       {"%", 0},
+		    {".5", 0},    {"-1%", 0},     {"1%%", 0},    {"1x", 0},     {"4294968%", 0}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		ok(csink_share_parse(rows[i].text) == rows[i].share, "the share '%s' is %u", rows[i].text,
+		   rows[i].share);
+}
+
 int main(void)
 {
 	static struct csink_thread self;
@@ -100,5 +170,7 @@ int main(void)
 	csink_self = &self;
 	test_emit();
 	test_last();
+	test_govern();
+	test_share();
 	return done();
 }

@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "include/internal/share.h"
 #include "include/internal/shared_options.h"
 #include "preload/agent/interp/interp.h"
 #include "preload/agent/sampler/engine.h"
@@ -110,6 +111,9 @@ void csink_config_read(void)
 	config->frames = name_of(option_FRAMES, csink_interp_parse);
 	config->max_depth = (uint32_t)CSINK_MIN(number_of(option_MAX_DEPTH, CSINK_MAX_DEPTH), CSINK_MAX_DEPTH);
 	config->max_bytes = CSINK_MIN(number_of(option_MAX_MEMORY, DEFAULT_MIB), CSINK_REC_MAX_BYTES >> 20) << 20;
+	config->budget = csink_share_parse(value_of(option_BUDGET));
+	if (!config->budget && *value_of(option_BUDGET))
+		complain(option_BUDGET, "not a share above 0 and below 100 %");
 	config->off_cpu = flag_of(option_OFF_CPU);
 	config->timeline = flag_of(option_TIMELINE);
 	config->follow = value_of(option_FOLLOW);

@@ -18,6 +18,7 @@ struct csink_config {
 	int frames;         /* csink_interp_parse's */
 	uint32_t max_depth;
 	uint64_t max_bytes; /* of the recording */
+	uint32_t budget;    /* of CPU time, for samples, in parts of CSINK_SHARE_WHOLE; 0: no limit */
 	bool quiet, report, off_cpu, timeline;
 	bool shell_is_outside; /* system(3) and popen(3) start a program that cannot be injected */
 	bool standalone;       /* no launcher: the profile is made by us at exit */

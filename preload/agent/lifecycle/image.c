@@ -219,6 +219,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	csink_interp_begin(frames_mode());
 	csink_modules_init(&csink_own_recording, &thread->writer);
 	csink_interp_started();
+	csink_plan.budget = csink_config.budget;
 	csink_housekeeping_init(NULL);
 	csink_phases_init();
 	csink_engine_state.install_signal = csink_signal_install;

@@ -91,6 +91,17 @@ void csink_engine_release(struct csink_thread *thread);
  */
 int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled, void *context);
 
+/**
+ * Have all events sampled less often from now on, since samples take more than the budget: threads that start open
+ * their groups so, and the others find out by csink_engine_outdated(). Of the timer engine, the recording says that it
+ * is not slowed. Context: signal.
+ */
+void csink_engine_lower_rates(void);
+
+/** A group of the thread that was opened at another rate than its leader has now; CSINK_MAX_EVENTS: none. Context:
+ * signal. */
+uint32_t csink_engine_outdated(const struct csink_thread *thread);
+
 /** Block our signals in the context that a handler returns to: the thread then takes no samples. Context: signal. */
 void csink_engine_block_in(void *context);
 

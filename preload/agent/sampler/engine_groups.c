@@ -91,7 +91,7 @@ void csink_engine_count_on(struct csink_thread *thread)
  * Another thread may have been here meanwhile: then its rate is the one to take. Others read the rate as they open
  * their groups, before or after, and it matters to none of them which.
  */
-static bool make_rarer(uint32_t event, uint64_t opened_at, bool throttled)
+static bool make_rarer(uint32_t event, uint64_t opened_at, enum csink_rate_why why)
 {
 	struct csink_event_spec *spec = &csink_plan.events[event];
 	struct csink_rec_header *header = csink_own_recording.header;
@@ -108,14 +108,42 @@ static bool make_rarer(uint32_t event, uint64_t opened_at, bool throttled)
 	__atomic_compare_exchange_n(&csink_plan.rates[event].asked, &none, opened_at, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
 	csink_plan.rates[event].now = next;
-	if (throttled)
-		csink_plan.rates[event].why = CSINK_RATE_THROTTLED;
-	else if (csink_plan.rates[event].why == CSINK_RATE_MEASURED)
-		csink_plan.rates[event].why = CSINK_RATE_NO_TIME;
+	if (why != CSINK_RATE_NO_TIME || csink_plan.rates[event].why == CSINK_RATE_MEASURED)
+		csink_plan.rates[event].why = why;
 	header->rates[event] = csink_plan.rates[event];
 	if (!spec->attr.freq)
 		spec->rec.period = header->events[event].period = next;
 	return true;
+}
+
+static uint64_t rate_of(uint32_t event)
+{
+	/* A union with the frequency. */
+	return __atomic_load_n(&csink_plan.events[event].attr.sample_period, __ATOMIC_RELAXED);
+}
+
+void csink_engine_lower_rates(void)
+{
+	bool can =
+		csink_engine_state.engine == CSINK_ENGINE_SIGTRAP || csink_engine_state.engine == CSINK_ENGINE_SIGNAL;
+
+	for (uint32_t g = 0; g < csink_plan.nr_groups; g++) {
+		uint32_t leader = csink_engine_leader(g);
+
+		if (leader == CSINK_MAX_EVENTS || (can && make_rarer(leader, rate_of(leader), CSINK_RATE_BUDGET)) ||
+		    csink_plan.rates[leader].asked)
+			continue;
+		csink_plan.rates[leader] = (struct csink_rec_rate){rate_of(leader), rate_of(leader), CSINK_RATE_BUDGET};
+		csink_own_recording.header->rates[leader] = csink_plan.rates[leader];
+	}
+}
+
+uint32_t csink_engine_outdated(const struct csink_thread *thread)
+{
+	for (uint32_t g = 0; g < csink_plan.nr_groups; g++)
+		if (thread->groups[g].members && thread->groups[g].rate != rate_of(thread->groups[g].leader))
+			return g;
+	return CSINK_MAX_EVENTS;
 }
 
 int csink_engine_reopen_rarer(struct csink_thread *thread, uint32_t g, bool throttled)
@@ -126,7 +154,8 @@ int csink_engine_reopen_rarer(struct csink_thread *thread, uint32_t g, bool thro
 
 	for (uint32_t i = 0; i < csink_plan.nr_groups; i++)
 		if (thread->groups[i].members && (i == g || g == CSINK_MAX_EVENTS))
-			any |= make_rarer(thread->groups[i].leader, thread->groups[i].rate, throttled);
+			any |= make_rarer(thread->groups[i].leader, thread->groups[i].rate,
+					  throttled ? CSINK_RATE_THROTTLED : CSINK_RATE_NO_TIME);
 	if (!any)
 		return -ERANGE;
 	/* What was counted since the last sample was counted in its handler. */

@@ -6,7 +6,10 @@
 
 #include "countersink/timerq.h"
 #include "include/internal/base.h"
+#include "include/internal/share.h"
+#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/fd_guard.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/agent/unwind/code_copies.h"
@@ -17,7 +20,9 @@
 
 /* A killed process's last clocks, and names of new objects, are at most so late. */
 enum { EMIT_NS = 100 * 1000 * 1000 };
-enum { NR_EVENTS = 2 }; /* emit and last */
+/* How often samples' share of the time is judged, and by how many samples at least. */
+enum { GOVERN_NS = 1000 * 1000 * 1000, GOVERN_SAMPLES = 16 };
+enum { NR_EVENTS = 3 }; /* emit, govern and last */
 
 /* What emit() is called for, as its data. */
 static char is_last;
@@ -63,11 +68,51 @@ static void emit(int id, void *data)
 	store_clocks(csink_own_recording.header);
 }
 
+/* Of all threads since the last judgement; relaxed: sums alone matter. What one sample takes is near the median, which
+ * a thread that was switched away in its handler hardly moves. */
+static struct {
+	_Atomic uint64_t cost_ns, spent_ns, cpu_ns, nr;
+} account;
+
+static uint64_t take(_Atomic uint64_t *from)
+{
+	return atomic_exchange_explicit(from, 0, memory_order_relaxed);
+}
+
+void csink_housekeeping_account(uint64_t took_ns, uint64_t cpu_ns)
+{
+	uint64_t cost = atomic_load_explicit(&account.cost_ns, memory_order_relaxed), step = cost / 16 + 1;
+
+	cost = !cost ? took_ns : took_ns > cost ? cost + step : took_ns < cost ? cost - step : cost;
+	atomic_store_explicit(&account.cost_ns, cost, memory_order_relaxed);
+	atomic_fetch_add_explicit(&account.spent_ns, cost, memory_order_relaxed);
+	atomic_fetch_add_explicit(&account.cpu_ns, cpu_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&account.nr, 1, memory_order_relaxed);
+}
+
+static void govern(int id, void *data)
+{
+	uint64_t spent_ns, cpu_ns;
+
+	(void)id;
+	(void)data;
+	if (atomic_load_explicit(&account.nr, memory_order_relaxed) < GOVERN_SAMPLES)
+		return;
+	take(&account.nr);
+	spent_ns = take(&account.spent_ns);
+	cpu_ns = take(&account.cpu_ns);
+	if (spent_ns / csink_plan.budget > cpu_ns / CSINK_SHARE_WHOLE &&
+	    !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
+		csink_engine_lower_rates();
+}
+
 void csink_housekeeping_init(uint64_t (*clock)(void))
 {
 	csink_code_copies_set_guard(csink_fd_guard_enter, csink_fd_guard_leave);
 	queue = csink_timerq_init_unwatched(memory, NR_EVENTS, clock);
 	csink_timerq_register(queue, EMIT_NS, NULL, emit);
+	if (csink_plan.budget)
+		csink_timerq_register(queue, GOVERN_NS, NULL, govern);
 }
 
 void csink_housekeeping_poll(uint64_t now_ns)

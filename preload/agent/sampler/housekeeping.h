@@ -22,6 +22,12 @@ void csink_housekeeping_init(uint64_t (*clock)(void));
 /** Run what is due. Context: signal. A load and a compare when nothing is. */
 void csink_housekeeping_poll(uint64_t now_ns);
 
+/**
+ * A sample took so long, in which and before which a thread ran for cpu_ns: once a second the sums are compared with
+ * csink_plan.budget. Context: signal.
+ */
+void csink_housekeeping_account(uint64_t took_ns, uint64_t cpu_ns);
+
 /** Emit once more, in the calling thread, whose state is csink_self. Context: thread, at the end of an image. */
 void csink_housekeeping_last(void);
 

@@ -17,7 +17,8 @@
 struct csink_plan {
 	void (*walk)(struct csink_walk *walk, const ucontext_t *uc); /* NULL: leaf only */
 	uint32_t max_depth;
-	bool timeline; /* keep the time of each sample */
+	uint32_t budget; /* of CPU time, for samples, in parts of CSINK_SHARE_WHOLE; 0: no limit */
+	bool timeline;   /* keep the time of each sample */
 
 	uint32_t nr_events;
 	uint32_t cpu_event;     /* index of the one that counts CPU time; there always is one */

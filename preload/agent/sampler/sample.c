@@ -234,6 +234,21 @@ static uint64_t on_overflow(struct csink_thread *thread, uint32_t g, const ucont
 	return read.time_ns;
 }
 
+/* With a budget: what the sample took goes to the account; a thread whose rate was lowered opens its groups again. */
+static __attribute__((noinline, cold)) void keep_budget(struct csink_thread *thread, uint64_t overflow_ns,
+							void *context)
+{
+	uint64_t end_ns = csink_now_ns(), cpu_ns = thread->entry->totals[csink_plan.cpu_event];
+	uint32_t g = csink_engine_outdated(thread);
+
+	/* Less than before: it is a forked child's first, or what another thread gave it was taken back. */
+	if (cpu_ns > thread->governed_ns && end_ns > overflow_ns)
+		csink_housekeeping_account(end_ns - overflow_ns, cpu_ns - thread->governed_ns);
+	thread->governed_ns = cpu_ns;
+	if (g < CSINK_MAX_EVENTS)
+		sample_less(thread, g, false, context);
+}
+
 /* Whichever overflowed: a signal may stand for several groups. Returns false if none did. */
 static bool on_overflows(struct csink_thread *thread, ucontext_t *uc)
 {
@@ -253,6 +268,8 @@ static bool on_overflows(struct csink_thread *thread, ucontext_t *uc)
 		return false;
 	if (CSINK_UNLIKELY(csink_stuck_watch(&thread->stuck, uc, first_ns) | throttled))
 		sample_less(thread, last, throttled, uc);
+	else if (CSINK_UNLIKELY(csink_plan.budget))
+		keep_budget(thread, first_ns, uc);
 	return true;
 }
 
@@ -286,7 +303,7 @@ static __attribute__((noinline, cold)) void on_early_overflows(struct csink_thre
 
 /* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods; si_overrun has their
  * number. */
-static void on_timer(struct csink_thread *thread, const siginfo_t *info, const ucontext_t *uc)
+static void on_timer(struct csink_thread *thread, const siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t nr = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
 	uint64_t weights[CSINK_MAX_EVENTS] = {0};
@@ -298,6 +315,8 @@ static void on_timer(struct csink_thread *thread, const siginfo_t *info, const u
 		csink_thread_unflush(thread);
 	csink_housekeeping_poll(now);
 	store(thread, uc, weights, 1, csink_plan.cpu_event, now);
+	if (CSINK_UNLIKELY(csink_plan.budget))
+		keep_budget(thread, now, uc);
 }
 
 /* Which event raised a SIGTRAP: attr.sig_data, si_perf_data in newer headers. */

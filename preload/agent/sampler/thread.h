@@ -72,6 +72,7 @@ struct csink_thread {
 	enum csink_engine engine;
 	struct csink_module_memo leaf_module;
 	struct csink_stuck stuck;
+	uint64_t governed_ns; /* of its CPU time, what csink_housekeeping_account() knows */
 	/* The thread itself is opening or closing its groups: its handler must not. */
 	_Atomic uint8_t engine_busy;
 	_Atomic uint8_t is_held; /* meanwhile our signals were blocked: enum csink_held */
