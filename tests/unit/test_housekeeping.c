@@ -47,16 +47,17 @@ static bool is_known(const char *library, const char *function)
 	return handle && csink_modules_find((uintptr_t)dlsym(handle, function), &module);
 }
 
+/* The object is one of the C library's that nothing needs. */
 static void test_emit(void)
 {
 	csink_housekeeping_init(the_clock);
 	forget();
 	poll_at(1099);
 	ok(!is_emitted(), "nothing is emitted before its time");
-	ok(!is_known("libelf.so.1", "elf_begin"), "an object that was loaded is not known yet");
+	ok(!is_known("libBrokenLocale.so.1", "__ctype_get_mb_cur_max"), "an object that was loaded is not known yet");
 	poll_at(1100);
 	ok(is_emitted(), "the clocks are emitted when they are due");
-	ok(is_known("libelf.so.1", "elf_begin"), "and objects that were loaded");
+	ok(is_known("libBrokenLocale.so.1", "__ctype_get_mb_cur_max"), "and objects that were loaded");
 	forget();
 	poll_at(1199);
 	ok(!is_emitted(), "nothing is emitted between two times");
