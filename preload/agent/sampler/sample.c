@@ -245,7 +245,8 @@ static __attribute__((noinline, cold)) void keep_budget(struct csink_thread *thr
 	if (cpu_ns > thread->governed_ns && end_ns > overflow_ns)
 		csink_housekeeping_account(end_ns - overflow_ns, cpu_ns - thread->governed_ns);
 	thread->governed_ns = cpu_ns;
-	if (g < CSINK_MAX_EVENTS)
+	/* Under a filter that forbids it, the thread goes on at its rate. */
+	if (g < CSINK_MAX_EVENTS && !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
 		sample_less(thread, g, false, context);
 }
 
