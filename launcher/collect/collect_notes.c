@@ -116,7 +116,7 @@ static void take_rate(struct collector *c, const struct csink_rec_event *event, 
 				    "%s: %s from %" PRIu64 " to %" PRIu64 ": it happens so often (counted for some "
 				    "microseconds before the program) that sampling would leave the program no time",
 				    event->name, what, rate->asked, rate->now);
-	else if (rate->why == CSINK_RATE_BUDGET && rate->asked == rate->now)
+	else if (rate->why == CSINK_RATE_BUDGET && (rate->asked == rate->now || !rate->now))
 		csink_collect_tally(c, CSINK_FACT_WARNING,
 				    "%s: samples took more of the CPU time than --budget allows; this engine does not "
 				    "take fewer",

@@ -22,7 +22,8 @@
 enum { EMIT_NS = 100 * 1000 * 1000 };
 /* How often samples' share of the time is judged, and by how many samples at least. */
 enum { GOVERN_NS = 1000 * 1000 * 1000, GOVERN_SAMPLES = 16 };
-enum { NR_EVENTS = 3 }; /* emit, govern and last */
+enum { FIRST_COST_NS = 10 * 1000 }; /* a first sample, on cold caches, may take far longer than those that follow */
+enum { NR_EVENTS = 2 };             /* emit and govern */
 
 /* What emit() is called for, as its data. */
 static char is_last;
@@ -83,7 +84,10 @@ void csink_housekeeping_account(uint64_t took_ns, uint64_t cpu_ns)
 {
 	uint64_t cost = atomic_load_explicit(&account.cost_ns, memory_order_relaxed), step = cost / 16 + 1;
 
-	cost = !cost ? took_ns : took_ns > cost ? cost + step : took_ns < cost ? cost - step : cost;
+	if (!cost)
+		cost = CSINK_MIN(took_ns, FIRST_COST_NS);
+	else
+		cost = took_ns > cost ? cost + step : took_ns < cost ? cost - step : cost;
 	atomic_store_explicit(&account.cost_ns, cost, memory_order_relaxed);
 	atomic_fetch_add_explicit(&account.spent_ns, cost, memory_order_relaxed);
 	atomic_fetch_add_explicit(&account.cpu_ns, cpu_ns, memory_order_relaxed);
@@ -123,20 +127,9 @@ void csink_housekeeping_poll(uint64_t now_ns)
 		csink_timerq_run(queue, now_ns);
 }
 
+/* Past the queue: a registration takes a lock, which a child of _Fork may find taken, and another thread's handler
+ * could run what is meant for this one. */
 void csink_housekeeping_last(void)
 {
-	int id = 0, nr = 0;
-
-	/* A registration blocks signals, which takes calls of its own. */
-	if (!csink_calls_are_off(CSINK_CALLS_TIME | CSINK_CALLS_LIFE)) {
-		id = csink_timerq_setup(queue, 0, 0, &is_last, emit);
-		if (id > 0)
-			nr = csink_timerq_run(queue, csink_timerq_now(queue));
-	}
-	if (nr > 0)
-		return;
-	/* Another thread is in a callback, and need not come back before the end: it is not waited for. */
-	if (id > 0)
-		csink_timerq_unregister(queue, id);
 	emit(0, &is_last);
 }

@@ -1,7 +1,7 @@
 /*
  * What the library does periodically while a program runs: store the process's clocks in the recording, so that a
- * killed process has an end, and look for loaded and unloaded objects. A timer queue drives it: one callback, `emit`,
- * runs periodically, and as the event `last` at the end of an image. The queue is polled from the sampling handler,
+ * killed process has an end, and look for loaded and unloaded objects. One callback, `emit`, does it: periodically,
+ * by a timer queue, and at the end of an image. The queue is polled from the sampling handler,
  * before the sample is stored: what is emitted does not have a sample that came after its time. A program that does not
  * run needs none of it, and no timer of ours ever wakes or interrupts it.
  * Samples are not emitted from here: the handler writes each into the mapped recording. Nor are slices cut here: the

@@ -242,11 +242,12 @@ static __attribute__((noinline, cold)) void keep_budget(struct csink_thread *thr
 	uint32_t g = csink_engine_outdated(thread);
 
 	/* Less than before: it is a forked child's first, or what another thread gave it was taken back. */
-	if (cpu_ns > thread->governed_ns && end_ns > overflow_ns)
+	if (cpu_ns >= thread->governed_ns && end_ns > overflow_ns)
 		csink_housekeeping_account(end_ns - overflow_ns, cpu_ns - thread->governed_ns);
 	thread->governed_ns = cpu_ns;
-	/* Under a filter that forbids it, the thread goes on at its rate. */
-	if (g < CSINK_MAX_EVENTS && !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
+	/* Under a filter that forbids it, the thread goes on at its rate; one that opens its groups does so later. */
+	if (g < CSINK_MAX_EVENTS && !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN) &&
+	    !atomic_load_explicit(&thread->engine_busy, memory_order_relaxed))
 		sample_less(thread, g, false, context);
 }
 
