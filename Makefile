@@ -57,7 +57,7 @@ HANDLER_ROOTS := \
 	php:find php:walk_php php:describe php:names perl:find perl:walk_perl perl:describe perl:names \
 	ruby:find ruby:walk_ruby ruby:describe ruby:names v8:find v8:walk_v8 v8:describe v8:names \
 	hotspot:find hotspot:walk_hotspot hotspot:describe hotspot:method_names hotspot:blob_names csink_hotspot_step \
-	housekeeping:emit housekeeping:govern csink_fd_guard_enter csink_fd_guard_leave \
+	housekeeping:emit_due housekeeping:govern csink_fd_guard_enter csink_fd_guard_leave \
 	alarm:on_timer alarm:ready alarm:set timer_fork:adopt csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
 

@@ -118,8 +118,8 @@ static void take_rate(struct collector *c, const struct csink_rec_event *event, 
 				    event->name, what, rate->asked, rate->now);
 	else if (rate->why == CSINK_RATE_BUDGET && (rate->asked == rate->now || !rate->now))
 		csink_collect_tally(c, CSINK_FACT_WARNING,
-				    "%s: samples took more of the CPU time than --budget allows; this engine does not "
-				    "take fewer",
+				    "%s: samples took more of the CPU time than --budget allows, and cannot be taken "
+				    "less often",
 				    event->name);
 	else if (rate->why == CSINK_RATE_BUDGET)
 		csink_collect_tally(c, CSINK_FACT_WARNING,

@@ -86,7 +86,7 @@ like "$(cat report)" "(period raised|frequency lowered) from [0-9]+ to [0-9]+, b
 COUNTERSINK_BUDGET=99% countersink -o budget.pb.gz -- "$TARGETS/burn" 1500 >out 2>report
 unlike "$(cat report)" "than --budget allows" "within the budget, by the environment, nothing is changed"
 countersink --engine=timer --budget=0.001% -o budget.pb.gz -- "$TARGETS/burn" 2500 >out 2>report
-like "$(cat report)" "than --budget allows; this engine does not take fewer" "the timer engine is not slowed, and the report warns"
+like "$(cat report)" "than --budget allows, and cannot be taken less often" "the timer engine is not slowed, and the report warns"
 for wrong in 0 100% x 1%% -1%; do
 	countersink --budget=$wrong -- true 2>report
 	is "$?:$(grep -c "'$wrong' is not a share above 0 and below 100" report)" "125:1" "the budget '$wrong' is none"

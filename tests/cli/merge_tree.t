@@ -126,7 +126,10 @@ for call in link linkat rename unlink openat write; do
 		strace -D -o log -e trace=$call -e inject=$call:signal=STOP:when=$nth "$COUNTERSINK" merge -q --tree=3 -o both.pb.gz few &
 		pid=$!
 		wait_until 30 sh -c "grep -q 'stopped by SIGSTOP' log || ! kill -0 $pid" 2>/dev/null
-		grep -q 'stopped by SIGSTOP' log || break
+		grep -q 'stopped by SIGSTOP' log || {
+			! kill -0 "$pid" 2>/dev/null || wrong="$wrong $call-$nth:late"
+			break
+		}
 		stopped=$((stopped + 1))
 		rm -f few/.countersink-merge-*/*.claim
 		merge -q --tree=3 -o both.pb.gz few || wrong="$wrong $call-$nth:other"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "include/internal/shared_options.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/registry.h"
@@ -25,24 +26,21 @@ enum { FOREVER_S = 24 * 3600, RETRY_S = 10 };
 
 struct salvaged {
 	bool quiet;
-	uint32_t nr_made, nr_failed, nr_to_send;
+	uint32_t nr_made, nr_failed, nr_to_send, cap_to_send;
 	char **to_send; /* paths of profiles */
 };
 
 static void note_to_send(struct salvaged *all, const char *path)
 {
-	char **more = realloc(all->to_send, (all->nr_to_send + 1) * sizeof(*more));
-	char *copy = more ? strdup(path) : NULL;
+	char *copy = strdup(path);
 
-	if (more)
-		all->to_send = more;
-	if (copy)
-		more[all->nr_to_send++] = copy;
-	else
-		csink_say("%s is not sent: not enough memory", path);
+	if (copy && CSINK_APPEND(all->to_send, all->nr_to_send, all->cap_to_send, copy))
+		return;
+	free(copy);
+	csink_say("%s is not sent: not enough memory", path);
 }
 
-/* Once all are made: a server that is away keeps no run from its profile. */
+/* Once all are made: an unreachable server delays no profile. */
 static void send_made(struct salvaged *all)
 {
 	for (uint32_t i = 0; i < all->nr_to_send; i++) {

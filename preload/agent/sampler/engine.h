@@ -98,6 +98,9 @@ int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttl
  */
 void csink_engine_lower_rates(void);
 
+/** Are the calls allowed by which a handler opens groups again? Context: signal. */
+bool csink_engine_can_reopen(void);
+
 /** A group of the thread that was opened at another rate than its leader has now; CSINK_MAX_EVENTS: none. Context:
  * signal. */
 uint32_t csink_engine_outdated(const struct csink_thread *thread);

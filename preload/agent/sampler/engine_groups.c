@@ -167,9 +167,14 @@ int csink_engine_reopen_rarer(struct csink_thread *thread, uint32_t g, bool thro
 	return err;
 }
 
+bool csink_engine_can_reopen(void)
+{
+	return !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN);
+}
+
 int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled, void *context)
 {
-	if (csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
+	if (!csink_engine_can_reopen())
 		return -EPERM;
 	if (atomic_load_explicit(&thread->engine_busy, memory_order_relaxed)) {
 		atomic_fetch_or_explicit(&thread->is_held, CSINK_HELD_SAMPLES, memory_order_relaxed);

@@ -23,15 +23,12 @@ enum { EMIT_NS = 100 * 1000 * 1000 };
 /* How often samples' share of the time is judged, and by how many samples at least. */
 enum { GOVERN_NS = 1000 * 1000 * 1000, GOVERN_SAMPLES = 16 };
 enum { FIRST_COST_NS = 10 * 1000 }; /* a first sample, on cold caches, may take far longer than those that follow */
-enum { NR_EVENTS = 2 };             /* emit and govern */
-
-/* What emit() is called for, as its data. */
-static char is_last;
+enum { NR_EVENTS = 2 };             /* emit_due and govern */
 
 static _Alignas(64) char memory[CSINK_TIMERQ_BYTES(NR_EVENTS)];
 static struct csink_timerq *queue;
 
-/* Callbacks run in the handler of whichever thread polls, or in the thread that ends the image: it is the one that
+/* What emits runs in the handler of whichever thread polls, or in the thread that ends the image: it is the one that
  * writes. */
 
 static void store_clocks(struct csink_rec_header *header)
@@ -55,18 +52,24 @@ static __attribute__((noinline)) void refresh_modules(struct csink_writer *write
  * What the recording is to have so that it can be read at any moment: samples are in it already. Modules come first, so
  * that the clocks at the end of an image include the look at them.
  */
-static void emit(int id, void *data)
+static void emit(bool is_last)
 {
 	struct csink_writer *writer = &csink_self->writer;
 
-	(void)id;
-	if (data == &is_last) {
+	if (is_last) {
 		csink_modules_refresh_last(&csink_own_recording, writer, csink_now_ns());
 		csink_code_copies_poll(&csink_own_recording, writer, true);
 	} else {
 		refresh_modules(writer);
 	}
 	store_clocks(csink_own_recording.header);
+}
+
+static void emit_due(int id, void *data)
+{
+	(void)id;
+	(void)data;
+	emit(false);
 }
 
 /* Of all threads since the last judgement; relaxed: sums alone matter. What one sample takes is near the median, which
@@ -105,8 +108,7 @@ static void govern(int id, void *data)
 	take(&account.nr);
 	spent_ns = take(&account.spent_ns);
 	cpu_ns = take(&account.cpu_ns);
-	if (spent_ns / csink_plan.budget > cpu_ns / CSINK_SHARE_WHOLE &&
-	    !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
+	if (spent_ns / csink_plan.budget > cpu_ns / CSINK_SHARE_WHOLE && csink_engine_can_reopen())
 		csink_engine_lower_rates();
 }
 
@@ -114,7 +116,7 @@ void csink_housekeeping_init(uint64_t (*clock)(void))
 {
 	csink_code_copies_set_guard(csink_fd_guard_enter, csink_fd_guard_leave);
 	queue = csink_timerq_init_unwatched(memory, NR_EVENTS, clock);
-	csink_timerq_register(queue, EMIT_NS, NULL, emit);
+	csink_timerq_register(queue, EMIT_NS, NULL, emit_due);
 	if (csink_plan.budget)
 		csink_timerq_register(queue, GOVERN_NS, NULL, govern);
 }
@@ -131,5 +133,5 @@ void csink_housekeeping_poll(uint64_t now_ns)
  * could run what is meant for this one. */
 void csink_housekeeping_last(void)
 {
-	emit(0, &is_last);
+	emit(true);
 }

@@ -1,6 +1,6 @@
 /*
  * What the library does periodically while a program runs: store the process's clocks in the recording, so that a
- * killed process has an end, and look for loaded and unloaded objects. One callback, `emit`, does it: periodically,
+ * killed process has an end, and look for loaded and unloaded objects. One function, emit(), does it: periodically,
  * by a timer queue, and at the end of an image. The queue is polled from the sampling handler,
  * before the sample is stored: what is emitted does not have a sample that came after its time. A program that does not
  * run needs none of it, and no timer of ours ever wakes or interrupts it.

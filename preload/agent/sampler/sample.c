@@ -246,7 +246,7 @@ static __attribute__((noinline, cold)) void keep_budget(struct csink_thread *thr
 		csink_housekeeping_account(end_ns - overflow_ns, cpu_ns - thread->governed_ns);
 	thread->governed_ns = cpu_ns;
 	/* Under a filter that forbids it, the thread goes on at its rate; one that opens its groups does so later. */
-	if (g < CSINK_MAX_EVENTS && !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN) &&
+	if (g < CSINK_MAX_EVENTS && csink_engine_can_reopen() &&
 	    !atomic_load_explicit(&thread->engine_busy, memory_order_relaxed))
 		sample_less(thread, g, false, context);
 }
