@@ -1,4 +1,4 @@
-/* Programs that are started with a standard stream closed. */
+/* Which descriptors a process of ours has: the standard streams, and no others. */
 #ifndef CSINK_STANDARD_STREAMS_H
 #define CSINK_STANDARD_STREAMS_H
 
@@ -8,5 +8,8 @@
  * their streams as closed as they were. Context: init.
  */
 void csink_standard_streams_fill(void);
+
+/** Close every descriptor from @first on, before Linux 5.9 too. Context: a child. */
+void csink_descriptors_close_from(int first);
 
 #endif

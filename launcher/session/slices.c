@@ -19,6 +19,7 @@
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
+#include "launcher/base/standard_streams.h"
 #include "launcher/collect/collect.h"
 #include "launcher/output/export.h"
 #include "launcher/output/pprof.h"
@@ -391,7 +392,7 @@ static void leave_launcher(int fd)
 	fcntl(STDERR_FILENO + 1, F_SETFD, FD_CLOEXEC);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	close_range(STDERR_FILENO + 2, ~0U, 0);
+	csink_descriptors_close_from(STDERR_FILENO + 2);
 	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + WRITER_NICE);
 }
 

@@ -8,13 +8,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "include/internal/shared_options.h"
 #include "launcher/base/message.h"
+#include "launcher/base/standard_streams.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/salvage/salvage_options.h"
 #include "launcher/session/salvage.h"
@@ -94,9 +94,7 @@ static void detach(void)
 	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (open("/dev/null", O_RDWR) != fd)
 			exit(CSINK_EXIT_FAILED);
-	if (syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0))
-		for (fd = STDERR_FILENO + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
-			close(fd);
+	csink_descriptors_close_from(STDERR_FILENO + 1);
 	setsid();
 	/* Neither the program's urgency nor its protection from a lack of memory. */
 	sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
