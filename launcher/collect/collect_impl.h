@@ -97,6 +97,12 @@ struct collector {
 	} * unseen;
 	uint32_t nr_unseen, cap_unseen;
 	double most; /* of what samples from outside weigh, so much at most */
+	/* Of processes from outside where the kernel counted none (see csink_collect_outside_prepare()): their CPU time
+	 * together, what their samples weigh, and how many they are; 0: there are counts. */
+	struct {
+		double ns, sampled_ns;
+		uint32_t nr;
+	} uncounted;
 	/* Processes that were sampled from outside, and have no samples of their own. */
 	uint64_t nr_unrecorded, nr_unrecorded_threads;
 	bool *is_shared; /* of c->outside's processes: samples of CPUs have its CPU time; NULL: of none */

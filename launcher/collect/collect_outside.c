@@ -247,6 +247,48 @@ static void limit_all(struct collector *c)
 		c->most = CSINK_MAX(left, 0.0) / sum;
 }
 
+/*
+ * From Linux 5.13 on, before some later version (6.12 has it, 6.18 does not), a process's events end without a record
+ * of what they have counted. What all processes from outside used is known all the same: what the library left of the
+ * sum.
+ */
+static void find_uncounted(struct collector *c)
+{
+	double left = (double)(c->outside->user_ns + c->outside->sys_ns), sum = 0;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < c->outside->nr_processes; i++) {
+		if (c->outside->processes[i].has_cpu)
+			return;
+		nr += c->outside->processes[i].is_sampled;
+	}
+	for (uint32_t i = 0; i < c->nr_images; i++) {
+		const struct image *image = &c->images[i];
+
+		if (!image->is_outside)
+			left -= (double)image->covered_cpu_ns;
+		else if (!image->is_by_cpu)
+			sum += (double)sampled_ns(image);
+	}
+	if (!has_all_times(c->outside))
+		return;
+	c->uncounted.ns = left;
+	c->uncounted.sampled_ns = sum;
+	c->uncounted.nr = nr;
+}
+
+/*
+ * What samples lack where the kernel counted no process: timers that were late, or the kernel's time, which they do not
+ * see. What may be the end of a process after its last sample, or a process without one, is not given to others: a
+ * period each.
+ */
+static double uncounted_ns(const struct collector *c, double sum, double period_ns)
+{
+	double missing = c->uncounted.ns - c->uncounted.sampled_ns - period_ns * c->uncounted.nr;
+
+	return c->uncounted.sampled_ns > 0 && missing > 0 ? missing * sum / c->uncounted.sampled_ns : 0;
+}
+
 int csink_collect_outside_prepare(struct collector *c)
 {
 	CSINK_AUTO_FREE struct csink_collect_part *parts = csink_collect_parts(c);
@@ -272,6 +314,7 @@ int csink_collect_outside_prepare(struct collector *c)
 	if (share_unseen(c, parts))
 		return -ENOMEM;
 	limit_all(c);
+	find_uncounted(c);
 	return 0;
 }
 
@@ -352,6 +395,7 @@ int csink_collect_outside_scales(const struct collector *c, const struct image *
 		missing += missing_ns(c, image, rec->threads[i]->tid, &used[i], sum / nr_samples);
 	if (!(rec->header.events[event].flags & CSINK_EVENT_BY_PERIOD))
 		given = CSINK_MIN(given, missing);
+	given += uncounted_ns(c, sum, sum / nr_samples);
 	factor = c->most * (sum + given) / sum;
 	for (uint32_t i = 0; i < rec->nr_threads; i++)
 		scales[i] = factor;

@@ -711,6 +711,42 @@ static void write_inside(int32_t pid, enum csink_rec_state state, uint64_t nr_sa
 	free(r.bytes);
 }
 
+/* The kernel counted no process: what samples from outside lack is what the library left of the sum. */
+static void test_uncounted(void)
+{
+	struct csink_outside_process processes[] = {
+		{.pid = 200, .comm = "still", .is_sampled = 1},
+		{.pid = 201, .comm = "still", .is_sampled = 1},
+		{.pid = 202, .comm = "brief", .is_sampled = 1},
+		{.pid = 203, .comm = "prog"},
+	};
+	struct csink_outside outside = {
+		.user_ns = 106 * MS, .has_rusage = 1, .processes = processes, .nr_processes = 4};
+
+	struct csink_profile *p;
+
+	new_directory();
+	for (int32_t pid = 200; pid < 202; pid++) {
+		uint64_t weight = pid == 200 ? 10 * MS : 20 * MS;
+		struct record r = outside_record(pid, 1000, weight);
+		struct csink_rec_thread *thread = record_thread(&r, pid, "still");
+
+		r.header->events[0].flags |= pid == 200 ? CSINK_EVENT_BY_PERIOD : 0;
+		thread->nr_samples = weight / MS;
+		record_row(&r, thread, NULL, 0x401008, weight / MS, &weight);
+		record_write(&r, directory, pid == 200 ? "200.0.rec" : "201.0.rec");
+		free(r.bytes);
+	}
+	write_inside(203, CSINK_REC_EXITED, 13, 13 * MS);
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", NULL, NULL), 106 * MS, "without counts of processes all time is there, once");
+	is_num(sum(p, "task-clock", "pid", "200"), 30 * MS, "samples from outside have what the library left");
+	is_num(sum(p, "task-clock", "pid", "201"), 60 * MS, "in proportion to what they weigh");
+	is_num(self(p, "task-clock", "[of no known process]"), 3 * MS, "but for a period of each process");
+	csink_profile_free(p);
+	end_directory();
+}
+
 /*
  * Samples of CPUs, of processes that have none of their own: each program's share the CPU time of all such processes of
  * it, less what the library recorded before their exec. Samples after the end of a process's events weigh at most what
@@ -1001,6 +1037,7 @@ int main(void)
 	test_languages();
 	test_long_tables();
 	test_outside();
+	test_uncounted();
 	test_unseen();
 	test_not_followed();
 	test_stolen();
