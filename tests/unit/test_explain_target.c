@@ -118,7 +118,8 @@ static int open_leader(void)
 
 static void test_group(void)
 {
-	int leader = open_leader(), member, pipes[2], status;
+	int leader = open_leader(), member, pipes[2], status, err;
+	struct perf_event_attr as_passed;
 	pid_t pid;
 
 	call.group_fd = 9999;
@@ -165,13 +166,10 @@ static void test_group(void)
 	close(pipes[0]);
 	plain();
 	call.group_fd = leader;
-	/* 5.10, 6.1 and 6.12 say EINVAL, 6.18 ENODEV. */
-	if (kernel_before(6, 13))
-		blames("a leader whose task has ended", EINVAL, "group_fd", CSINK_CAUSE_GROUP);
-	else if (!kernel_before(6, 18))
-		blames("a leader whose task has ended", ENODEV, "group_fd", CSINK_CAUSE_GROUP);
-	else
-		skip("a leader whose task has ended", "which of its two errors this kernel gives is not known");
+	/* 5.10, 6.1 and the first of 6.12 say EINVAL, 6.12.117 and 6.18 ENODEV. */
+	as_passed = attr;
+	err = csink_perf_open(&as_passed, call.pid, call.cpu, call.group_fd, call.flags);
+	blames("a leader whose task has ended", err == -EINVAL ? EINVAL : ENODEV, "group_fd", CSINK_CAUSE_GROUP);
 	plain();
 	close(leader);
 }
