@@ -108,6 +108,11 @@ PMU_UNIT_TESTS := cfi event_generic record recording recording_collect safe_load
 PMU_OWN_TARGETS := cases hog look_up shares wander
 PMU_TARGETS := burn deep faulty $(PMU_OWN_TARGETS)
 
+# Unit tests whose answers are the kernel's: tests/kernels runs them on others.
+KERNEL_UNIT_TESTS := attach_objects attach_rings event event_generic event_plan event_times explain explain_denied explain_target \
+	outside outside_program persist persist_many persist_others pmc pmc_errors pmc_self record recording recording_collect \
+	recording_map reserve
+
 # Our entry in LD_PRELOAD names a directory per machine, in the kernel's words (preload/core/preload_entry.h): in those
 # of our own is a link to the library, in others' a stub for the word size, machine and flags (preload/stub/stub.c).
 ENTRY_NAMES_x86_64  := x86_64 haswell xeon_phi

@@ -238,6 +238,18 @@ check-package: all ## build the source tarball and the packages; install, use an
 	@scripts/install-deps package
 	@$(PROVE) $(PACKAGE_TESTS:%=tests/package/%.t)
 
+# Emulated machines with the kernels of Debian's releases. The tarball is that of the committed HEAD.
+.PHONY: check-kernels
+check-kernels: tests $(B)/kernels/leave ## run countersink on Linux 5.10, 6.1 and 6.12, in emulated machines (root, a Debian mirror)
+	@scripts/install-deps kernels
+	@rm -rf $(B)/packages/kernels
+	@scripts/package tar --suite bullseye --max-glibc 2.28 --output $(B)/packages/kernels
+	@UNITS='$(KERNEL_UNIT_TESTS:%=$(B)/tests/unit/test_%)' $(PROVE) $(sort $(wildcard tests/kernels/*.t))
+
+$(B)/kernels/leave: TARGET_LDFLAGS := -static
+$(B)/kernels/leave: tests/emulator/leave.c
+	$(make_program)
+
 .PHONY: known-calls
 known-calls: all ## judge stacks without unwind tables, and of 32-bit programs, by the calls that a program makes
 	@COUNTERSINK=$(B)/bin/countersink CC_SOURCE=tests/targets/known_calls.c tests/attach/known_calls
@@ -277,7 +289,7 @@ pmu-guest: all $(PMU_BINS) $(PMU_TARGETS:%=$(B)/tests/targets/%) $(B)/pmu/leave
 	@BUILD=$(CURDIR)/$(B) GUEST=$(dir $(SYSROOT)) tests/pmu/pack $(PMU_BINS) $(PMU_SCRIPTS:%=tests/pmu/%)
 
 $(B)/pmu/leave: TARGET_LDFLAGS := -static
-$(B)/pmu/leave: tests/pmu/leave.c
+$(B)/pmu/leave: tests/emulator/leave.c
 	$(make_program)
 
 bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
