@@ -592,11 +592,12 @@ static bool take_other(struct csink_interp_walk *walk, const struct csink_v8_fra
 
 	if (csink_v8_is_own_code(walk, frame->pc))
 		return true;
-	if (frame->is_exact && csink_v8_is_regexp(walk, frame->pc))
+	if (!is_wasm(walk, frame->end) &&
+	    !(frame->is_exact && walk->native->nr_frames > 1 && is_wasm(walk, walk->room->cfas[1]))) {
+		if (!frame->is_exact || !csink_v8_is_regexp(walk, frame->pc))
+			return true;
 		other = REGEXP;
-	else if (!is_wasm(walk, frame->end) &&
-		 !(frame->is_exact && walk->native->nr_frames > 1 && is_wasm(walk, walk->room->cfas[1])))
-		return true;
+	}
 	if (!csink_interp_frame(walk, csink_interp_mix(walk->interpreter->module, other), other, 0))
 		return false;
 	csink_interp_group(walk, record);

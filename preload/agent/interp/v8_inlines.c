@@ -199,9 +199,9 @@ struct code {
 	uint32_t size, kind;
 };
 
-/* False: no code begins there. */
-static bool read_code(struct csink_interp_walk *walk, const struct csink_v8_version *version, uintptr_t start,
-		      struct code *to)
+/* Returns 0: no code begins there, or -1: nor does any before it, as memory ends there that can be read. */
+static int read_code(struct csink_interp_walk *walk, const struct csink_v8_version *version, uintptr_t start,
+		     struct code *to)
 {
 	const struct csink_v8_layout *layout = csink_v8_layout(walk);
 	uint64_t object = start - version->header + TAG, code = object, begin = start;
@@ -211,14 +211,16 @@ static bool read_code(struct csink_interp_walk *walk, const struct csink_v8_vers
 	*to = (struct code){.start = start};
 	/* Nearly all that is no such object is not even an address; of one that was moved, the word is its new place.
 	 */
-	if (!ok || (map & 7 & ~(uint64_t)TAG) || map >> 47 || !(map >> 12) ||
+	if (!ok)
+		return -1;
+	if ((map & 7 & ~(uint64_t)TAG) || map >> 47 || !(map >> 12) ||
 	    csink_v8_type(walk, &object) != layout->type_instructions)
-		return false;
+		return 0;
 	code = version->code_back ? code : object;
 	if (version->code_back)
 		code = csink_v8_word(walk, start - version->code_back, &ok);
 	if (!ok || csink_v8_type(walk, &code) != layout->type_code)
-		return false;
+		return 0;
 	if (!version->is_code_inside)
 		begin = csink_v8_word(walk, code - TAG + version->code_start, &ok);
 	to->size = (uint32_t)csink_v8_word(walk, code - TAG + version->code_size, &ok);
@@ -233,11 +235,11 @@ static bool find_code(struct csink_interp_walk *walk, const struct csink_v8_vers
 		      uint32_t max, struct code *code)
 {
 	uintptr_t at = pc & ~(uintptr_t)(ALIGNMENT - 1);
+	int found = 0;
 
-	for (; pc - at < max && !walk->is_broken; at -= ALIGNMENT)
-		if (read_code(walk, version, at, code))
-			return pc - at <= code->size;
-	return false;
+	for (; pc - at < max && !found && !walk->is_broken; at -= ALIGNMENT)
+		found = read_code(walk, version, at, code);
+	return found > 0 && pc - code->start <= code->size;
 }
 
 static uint64_t bytes_at(struct csink_interp_walk *walk, uintptr_t at, uint32_t nr, bool *ok)
