@@ -400,10 +400,22 @@ DATADIR ?= $(PREFIX)/share
 # The launcher writes its own completion.
 COMPLETIONS = bash:bash-completion/completions/countersink zsh:zsh/site-functions/_countersink \
 	fish:fish/vendor_completions.d/countersink.fish
-completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
-INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
-	$(BINDIR)/countersink $(BINDIR)/countersink-send $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(LIBDIR_LINK) $(API_LINKS) $(CONFIG_FILES)) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
-	$(foreach page,$(MAN_PAGES),$(MANDIR)/$(call man_place,$(page)))
+completion_place = $(lastword $(subst :, ,$(1)))
+completion_file = $(DATADIR)/$(completion_place)
+# Directories may have blanks and quotes in their names, which neither make's lists nor the shell may split: $(call
+# staged,PLACE) is a word of the shell, $(call one_word,NAME) a word of make's, which spaced() gives back.
+blank := $(subst ,, )
+quoted = '$(subst ','\'',$(1))'
+staged = $(call quoted,$(DESTDIR)$(1))
+one_word = $(subst $(blank),?,$(1))
+spaced = $(subst ?,$(blank),$(1))
+INSTALLED = $(foreach c,$(COMPLETIONS),$(call staged,$(call completion_file,$(c)))) \
+	$(foreach file,countersink countersink-send,$(call staged,$(BINDIR)/$(file))) \
+	$(foreach file,$(LIB_FILES) $(ENTRY_LINKS) $(LIBDIR_LINK) $(API_LINKS) $(CONFIG_FILES),$(call staged,$(LIBDIR)/$(file))) \
+	$(foreach header,$(PUBLIC_HEADERS:include/%=%),$(call staged,$(INCLUDEDIR)/$(header))) \
+	$(foreach page,$(MAN_PAGES),$(call staged,$(MANDIR)/$(call man_place,$(page))))
+INSTALLED_DIRS = $(call staged,$(INCLUDEDIR)/countersink) \
+	$(foreach dir,cmake/countersink-api cmake pkgconfig $(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink,$(call staged,$(LIBDIR)/$(dir)))
 # What programs link is in LIBDIR; what is loaded by its path in a directory of countersink's own.
 AGENT := countersink/libcountersink.so
 LIB_FILES := $(AGENT) $(PLUGIN) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
@@ -412,38 +424,39 @@ LIBDIR_LINK ?= $(if $(filter %/lib %/lib64,$(LIBDIR)),libcountersink.so)
 CONFIG_FILES := pkgconfig/countersink-api.pc $(addprefix cmake/countersink-api/,countersink-api-config.cmake countersink-api-config-version.cmake)
 # A tree that is moved takes them with it: they find the rest from their own place. In /usr, which is not moved, their paths
 # are plain, so that pkg-config leaves them out, or puts PKG_CONFIG_SYSROOT_DIR before them.
-is_movable = $(and $(filter-out /usr,$(PREFIX)),$(filter $(PREFIX)/%,$(LIBDIR)),$(filter $(PREFIX)/%,$(INCLUDEDIR)))
-from = $(shell realpath -ms --relative-to='$(1)' '$(2)')
-config_values = -e 's|@version@|$(VERSION)|' -e 's|@libs@|$(LIB_LIBS)|' -e 's|@api_lib@|$(API_LIB)|' -e 's|@api_soname@|$(API_SONAME)|' \
-	-e 's|@prefix@|$(if $(is_movable),$${pcfiledir}/$(call from,$(LIBDIR)/pkgconfig,$(PREFIX)),$(PREFIX))|' \
-	-e 's|@libdir@|$(if $(is_movable),$${pcfiledir}/..,$(LIBDIR))|' \
-	-e 's|@includedir@|$(if $(is_movable),$${prefix}/$(INCLUDEDIR:$(PREFIX)/%=%),$(INCLUDEDIR))|' \
-	-e 's|@cmake_includedir@|$(if $(is_movable),$${_countersink_libdir}/$(call from,$(LIBDIR),$(INCLUDEDIR)),$(INCLUDEDIR))|'
+below_prefix = $(filter $(call one_word,$(PREFIX))/%,$(call one_word,$(1)))
+is_movable = $(and $(filter-out /usr,$(call one_word,$(PREFIX))),$(call below_prefix,$(LIBDIR)),$(call below_prefix,$(INCLUDEDIR)))
+from = $(shell realpath -ms --relative-to=$(call quoted,$(1)) $(call quoted,$(2)))
+# $(call put_in,NAME,TEXT): what sed writes in the place of @NAME@.
+put_in = -e $(call quoted,s|@$(1)@|$(subst &,\&,$(subst |,\|,$(2)))|)
+config_values = $(call put_in,version,$(VERSION)) $(call put_in,libs,$(LIB_LIBS)) $(call put_in,api_lib,$(API_LIB)) $(call put_in,api_soname,$(API_SONAME)) \
+	$(call put_in,prefix,$(if $(is_movable),$${pcfiledir}/$(call from,$(LIBDIR)/pkgconfig,$(PREFIX)),$(PREFIX))) \
+	$(call put_in,libdir,$(if $(is_movable),$${pcfiledir}/..,$(LIBDIR))) \
+	$(call put_in,includedir,$(if $(is_movable),$${prefix}/$(call spaced,$(patsubst $(call one_word,$(PREFIX))/%,%,$(call one_word,$(INCLUDEDIR)))),$(INCLUDEDIR))) \
+	$(call put_in,cmake_includedir,$(if $(is_movable),$${_countersink_libdir}/$(call from,$(LIBDIR),$(INCLUDEDIR)),$(INCLUDEDIR)))
 # Launcher and libraries find each other by their places: ../lib, ../lib64 or Debian's ../lib/TRIPLET from the launcher,
 # bin beside lib from the library (csink_path_of_private(), csink_libdir_end()).
-LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64 /lib/$(MACHINE)-linux-gnu)
+LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(patsubst %/,%,$(call one_word,$(BINDIR))))),/lib /lib64 /lib/$(MACHINE)-linux-gnu)
 # What is installed is for all users, whatever umask root has; INSTALL sees to that by itself.
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
-	@$(if $(filter $(LIBDIR),$(LIBDIRS)),:,echo 'LIBDIR must be one of $(LIBDIRS), beside BINDIR, not $(LIBDIR)' >&2; exit 1)
-	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
-	$(if $(SEND_BIN),$(INSTALL) -D -m 755 $(B)/bin/$(SEND_BIN) $(DESTDIR)$(BINDIR)/$(SEND_BIN))
-	$(foreach file,$(LIB_FILES),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
-	$(foreach file,$(filter-out $(AGENT),$(ENTRY_LINKS)),@umask 022 && mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
-		ln -sf ../libcountersink.so $(DESTDIR)$(LIBDIR)/$(file)$(newline))
-	$(if $(LIBDIR_LINK),ln -sf $(AGENT) $(DESTDIR)$(LIBDIR)/$(LIBDIR_LINK))
-	$(foreach file,$(API_LINKS),ln -sf $(API_LIB) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
-	$(foreach file,$(CONFIG_FILES),@umask 022 && mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
-		sed $(config_values) preload/api/$(notdir $(file)).in >$(DESTDIR)$(LIBDIR)/$(file)$(newline))
-	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
-		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
-	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/$(call man_place,$(page))$(newline))
-	$(foreach c,$(COMPLETIONS),@umask 022 && mkdir -p $(DESTDIR)$(dir $(call completion_file,$(c))) && \
-		$(B)/bin/countersink completion $(firstword $(subst :, ,$(c))) >$(DESTDIR)$(call completion_file,$(c))$(newline))
+	@$(if $(filter $(call one_word,$(LIBDIR)),$(LIBDIRS)),:,echo 'LIBDIR must be one of '$(call quoted,$(call spaced,$(LIBDIRS)))', beside BINDIR, not '$(call quoted,$(LIBDIR)) >&2; exit 1)
+	$(INSTALL) -D -m 755 $(B)/bin/countersink $(call staged,$(BINDIR)/countersink)
+	$(if $(SEND_BIN),$(INSTALL) -D -m 755 $(B)/bin/$(SEND_BIN) $(call staged,$(BINDIR)/$(SEND_BIN)))
+	$(foreach file,$(LIB_FILES),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(call staged,$(LIBDIR)/$(file))$(newline))
+	$(foreach file,$(filter-out $(AGENT),$(ENTRY_LINKS)),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \
+		ln -sf ../libcountersink.so $(call staged,$(LIBDIR)/$(file))$(newline))
+	$(if $(LIBDIR_LINK),ln -sf $(AGENT) $(call staged,$(LIBDIR)/$(LIBDIR_LINK)))
+	$(foreach file,$(API_LINKS),ln -sf $(API_LIB) $(call staged,$(LIBDIR)/$(file))$(newline))
+	$(foreach file,$(CONFIG_FILES),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \
+		sed $(config_values) preload/api/$(notdir $(file)).in >$(call staged,$(LIBDIR)/$(file))$(newline))
+	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) $(call staged,$(INCLUDEDIR)/$(header:include/%=%))$(newline))
+	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(call staged,$(MANDIR)/$(call man_place,$(page)))$(newline))
+	$(foreach c,$(COMPLETIONS),@umask 022 && mkdir -p $(call staged,$(DATADIR)/$(dir $(call completion_place,$(c)))) && \
+		$(B)/bin/countersink completion $(firstword $(subst :, ,$(c))) >$(call staged,$(call completion_file,$(c)))$(newline))
 
 uninstall: ## remove what install put there
-	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink $(addprefix $(DESTDIR)$(LIBDIR)/,cmake/countersink-api cmake pkgconfig) $(addprefix $(DESTDIR)$(LIBDIR)/,$(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink) \
-		2>/dev/null
+	rm -f $(INSTALLED)
+	-rmdir $(INSTALLED_DIRS) 2>/dev/null
 
 .PHONY: dist
 dist: ## make the source tarball of this commit, build/packages/countersink-VERSION.tar.xz

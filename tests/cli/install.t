@@ -98,6 +98,30 @@ if "$TMP/prefix/bin/countersink" stat -x -e page-faults:u true 2>&1 | grep -q ',
 else
 	skip "a linked program makes an event persistent" "perf_event_open is refused here"
 fi
+# Names with blanks and a quote: a stage may have them, and so may a prefix, from where programs linked with the API run.
+odd="$TMP/it's a stage"
+ok "install with blanks and a quote in DESTDIR" make_in install PREFIX=/usr DESTDIR="$odd"
+is "$(cd "$odd" && find . ! -type d | sort)" "$(cd "$TMP/stage" && find . ! -type d | sort)" \
+	"the stage with blanks in its name has the same files as one without"
+ok "the stage's files have the same text" diff -r "$odd" "$TMP/stage"
+ok "uninstall with blanks in DESTDIR" make_in uninstall PREFIX=/usr DESTDIR="$odd"
+is "$(find "$odd" ! -type d)" "" "uninstall leaves no file in the stage with blanks in its name"
+ok "install with blanks in PREFIX" make_in install PREFIX="$TMP/a prefix & more"
+is "$(cd "$TMP/a prefix & more" && find . ! -type d | sort)" "$(cd "$TMP/prefix" && find . ! -type d | sort)" \
+	"the prefix with blanks has the same files as one without"
+ok "the prefix's files have the same text" diff -r --no-dereference "$TMP/a prefix & more" "$TMP/prefix"
+ok "install with blanks in PREFIX and BINDIR, and the library in lib64" make_in install PREFIX="$TMP/b prefix" LIBDIR="$TMP/b prefix/lib64"
+make_in install PREFIX="$TMP/b prefix" LIBDIR="$TMP/b" >apart.out 2>&1
+is "$?:$(grep -c "LIBDIR must be" apart.out)" 2:1 "a library directory that is one word of the prefix's is refused"
+"$TMP/a prefix & more/bin/countersink" -q -o blank.pb.gz -- "$TARGETS/burn" 20 >burn.out 2>burn.err
+is "$?:$(grep -c 'a directory whose path has no blanks' burn.err)" 0:1 \
+	"the program runs, and a launcher in a directory with blanks says that no library can be injected from there" || diag "$(cat burn.err)"
+for prefix in "a prefix & more" "b prefix"; do
+	libdir="$TMP/$prefix/lib"
+	test -d "$libdir" || libdir="$TMP/$prefix/lib64"
+	make_in uninstall PREFIX="$TMP/$prefix" LIBDIR="$libdir"
+	is "$?:$(find "$TMP/$prefix" ! -type d)" "0:" "uninstall leaves no file in $prefix"
+done
 ok "uninstall succeeds" make_in uninstall PREFIX="$TMP/prefix"
 is "$(find "$TMP/prefix" -type f)" "" "uninstall leaves no file"
 done_testing
