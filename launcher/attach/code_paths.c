@@ -7,6 +7,7 @@
 #include "launcher/attach/code_bytes.h"
 #include "launcher/attach/object_code.h"
 #include "launcher/attach/x86_decode.h"
+#include "launcher/base/move.h"
 
 #define MAX_INSTRUCTIONS 3000 /* that are followed from one address */
 #define MORE_INSTRUCTIONS 300 /* beyond the first return, for others */
@@ -105,7 +106,7 @@ static uint32_t place_to_save(struct path *p)
 		if (p->saved[i].is.kind != CSINK_CODE_PLAIN && p->saved[worst].is.kind == CSINK_CODE_PLAIN)
 			worst = i;
 	}
-	memmove(p->saved + worst, p->saved + worst + 1, (MAX_SAVED - 1 - worst) * sizeof(p->saved[0]));
+	csink_move(p->saved + worst, p->saved + worst + 1, (MAX_SAVED - 1 - worst) * sizeof(p->saved[0]));
 	return MAX_SAVED - 1;
 }
 

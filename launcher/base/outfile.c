@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/move.h"
 
 #define MAX_LINKS 40 /* as many as the kernel follows in a path */
 #define MAX_TRIES 100
@@ -118,7 +119,7 @@ static int follow(struct walk *walk, const char *name, const struct stat *link)
 	/* What is left begins with a slash, or is empty. */
 	if ((size_t)len + rest >= sizeof(walk->rest))
 		return -ENAMETOOLONG;
-	memmove(walk->rest + len, walk->rest, rest + 1);
+	csink_move(walk->rest + len, walk->rest, rest + 1);
 	memcpy(walk->rest, text, (size_t)len);
 	return *text == '/' ? enter(walk, "/", 0) : 0;
 }
@@ -134,7 +135,7 @@ static int next_component(struct walk *walk, char *name, bool *is_last)
 	memcpy(name, start, len);
 	name[len] = '\0';
 	*is_last = !start[len];
-	memmove(walk->rest, start + len, strlen(start + len) + 1);
+	csink_move(walk->rest, start + len, strlen(start + len) + 1);
 	return (int)len;
 }
 

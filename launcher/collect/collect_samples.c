@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/move.h"
 #include "launcher/collect/collect_frames.h"
 #include "launcher/collect/collect_impl.h"
 
@@ -165,7 +166,7 @@ static void add_stack(struct reading *r, const struct csink_recorded_row *from, 
 	if (r->frames.err)
 		return;
 	if (r->frames.leaf_is_evaluator && nr)
-		memmove(stack, stack + 1, nr-- * sizeof(*stack));
+		csink_move(stack, stack + 1, nr-- * sizeof(*stack));
 	csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr + 1), labels, values);
 }
 

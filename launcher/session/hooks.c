@@ -18,6 +18,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/shared_options.h"
 #include "launcher/base/format.h"
+#include "launcher/base/move.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"
 
@@ -84,7 +85,7 @@ static int follow_link(struct chain *chain)
 		return -errno;
 	if ((size_t)len + rest >= sizeof(chain->rest) || chain->nr_links++ == MAX_LINKS)
 		return -ELOOP;
-	memmove(chain->rest + len, chain->rest, rest + 1);
+	csink_move(chain->rest + len, chain->rest, rest + 1);
 	memcpy(chain->rest, chain->target, (size_t)len);
 	if (*chain->target == '/')
 		*chain->done = '\0';
@@ -101,7 +102,7 @@ static int take_component(struct chain *chain)
 	char *slash;
 
 	snprintf(chain->name, sizeof(chain->name), "%s/%.*s", chain->done, len, start);
-	memmove(chain->rest, start + len, strlen(start + len) + 1);
+	csink_move(chain->rest, start + len, strlen(start + len) + 1);
 	slash = strrchr(chain->name, '/');
 	if (!strcmp(slash, "/."))
 		return 0;
