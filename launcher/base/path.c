@@ -3,20 +3,37 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "preload/core/preload_entry.h"
 
+/* Without /proc: what execve(2) was called with. A relative name counts from the directory of that moment, so that
+ * this is asked before any change of directory. */
+static int path_of_executed(char path[PATH_MAX])
+{
+	const char *executed = (const char *)getauxval(AT_EXECFN);
+
+	if (executed && realpath(executed, path))
+		return 0;
+	path[0] = '\0';
+	return -ESRCH;
+}
+
 int csink_path_of_program(char path[PATH_MAX], int up)
 {
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
-	int err = errno;
 	char *slash;
 
 	path[len > 0 ? len : 0] = '\0';
-	if (len <= 0)
-		return -err;
+	if (len <= 0) {
+		int err = path_of_executed(path);
+
+		if (err)
+			return err;
+	}
 	/* The link is absolute: the names of the directories are in it. */
 	for (; up > 0 && (slash = strrchr(path, '/')); up--)
 		*slash = '\0';

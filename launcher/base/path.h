@@ -13,14 +13,14 @@ static inline const char *csink_base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/** The program that runs; of its path, so many last components are left out: 1 is its directory. Returns 0, or -errno
- * of /proc/self/exe, and then an empty path. */
+/** The program that runs; of its path, so many last components are left out: 1 is its directory. Without
+ * /proc, by the name that it was executed by. Returns 0, or -ESRCH with an empty path: neither leads to it. */
 int csink_path_of_program(char path[PATH_MAX], int up);
 
 /**
  * A file of countersink's own directory of libraries: PREFIX/lib/countersink, PREFIX/lib/TRIPLET/countersink or
  * PREFIX/lib64/countersink, the first that has it. PREFIX/bin is the directory of the program that runs.
- * Returns 0, or -errno: -ENOENT and @path is PREFIX, or that of /proc/self/exe and an empty path.
+ * Returns 0, or -errno: -ENOENT and @path is PREFIX, or -ESRCH and an empty path.
  */
 int csink_path_of_private(const char *name, char path[PATH_MAX]);
 

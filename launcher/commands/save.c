@@ -19,6 +19,36 @@
 #include "launcher/session/output_place.h"
 #include "launcher/session/slice_names.h"
 
+/* Before the command starts, what will become of a profile whose file cannot be written: one line, which the end does
+ * not contradict. */
+static void say_unwritable(struct csink_save *save, const char *why)
+{
+	char other[PATH_MAX], unused[PATH_MAX + 128];
+
+	for (uint32_t i = 0; !csink_output_fallback(save->path, i, other, sizeof(other)); i++) {
+		if (csink_output_check(other, unused, sizeof(unused)))
+			continue;
+		csink_say("the profile cannot be written to %s: %s; the run continues, and the profile will be saved "
+			  "elsewhere",
+			  save->path, why);
+		return;
+	}
+	save->is_nowhere = true;
+	csink_say("the profile cannot be written to %s: %s, nor to $TMPDIR, /tmp or the home directory; the run "
+		  "continues without a profile (make one of them writable, or name another with -o FILE or TMPDIR)",
+		  save->path, why);
+}
+
+/* As csink_save_anywhere(); an error that say_unwritable() has reported is not reported again. */
+static int write_profile(struct csink_save *save, const struct csink_profile *profile)
+{
+	int err = save->is_nowhere ? csink_pprof_write(profile, save->path) : csink_save_anywhere(save->path, profile);
+
+	if (err)
+		save->path[0] = 0;
+	return err;
+}
+
 int csink_save_resolve(struct csink_save *save, const struct csink_options *options, uint32_t row, const char *command,
 		       int32_t pid)
 {
@@ -37,9 +67,7 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 	}
 	save->format = csink_export_beside(save->path, sizeof(save->path), save->exported);
 	if (csink_output_check(save->path, why, sizeof(why)))
-		csink_say("the profile cannot be written to %s: %s; the run continues, and the profile will be saved "
-			  "elsewhere",
-			  save->path, why);
+		say_unwritable(save, why);
 	return 0;
 }
 
@@ -96,7 +124,7 @@ int csink_save_export(const struct csink_save *save, const struct csink_profile 
 
 int csink_save_profile(struct csink_save *save, struct csink_profile *profile, enum csink_save_words words)
 {
-	int err = csink_save_anywhere(save->path, profile);
+	int err = write_profile(save, profile);
 
 	if (save->folds_native && (words >= CSINK_SAVE_REPORT || save->format) && csink_fold_native(profile))
 		return csink_fail(err ?: -ENOMEM, "no memory: no report");

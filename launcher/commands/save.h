@@ -16,6 +16,7 @@ struct csink_save {
 	char path[PATH_MAX];                      /* of the profile; empty once it could not be saved anywhere */
 	const struct csink_export_format *format; /* that the name asked for, beside the profile; NULL: none */
 	char exported[PATH_MAX];                  /* that name */
+	bool is_nowhere;                          /* it has been reported that no place takes the profile */
 	bool folds_native;                        /* in the report and the export: csink_fold_native() */
 };
 

@@ -364,10 +364,12 @@ static void prepare_injection(struct run *run)
 		csink_say("%s: no functions will be known, the command is counted only", why);
 		csink_outside_note(&run->outside, "no functions: %s", why);
 	} else if (err && err != -ENOEXEC) {
-		csink_say("no directory for recordings in --place, $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; "
-			  "the command "
-			  "is counted only",
-			  strerror(-err));
+		/* Where no place takes a profile either, that has been reported, and the report has this. */
+		if (!run->save.is_nowhere)
+			csink_say("no directory for recordings in --place, $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or "
+				  "/tmp: %s; "
+				  "the command is counted only (--place=DIRECTORY names one that can be written)",
+				  strerror(-err));
 		csink_outside_note(&run->outside, "no functions: no directory for recordings (%s)", strerror(-err));
 	}
 	run->inject = !err;
