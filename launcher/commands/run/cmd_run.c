@@ -1,5 +1,6 @@
 /* `countersink [run] COMMAND`: run a command with the library injected, collect what was recorded, report. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,6 +54,7 @@ struct run {
 
 	struct csink_chosen_events events;
 	struct csink_injection injection;
+	struct csink_run_directory removed_on_signal; /* as injection.directory, of the thread that awaits signals */
 	bool inject;
 
 	struct csink_reservation reservation;
@@ -404,6 +406,14 @@ static void remove_directory(void *arg)
 	csink_run_directory_remove(arg);
 }
 
+/* For the thread that waits for INT and TERM: this one goes on reading the directory until the process ends. */
+static void copy_directory(struct csink_run_directory *copy, const struct csink_run_directory *directory)
+{
+	*copy = *directory;
+	if (copy->fd >= 0)
+		copy->fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* Which of the processes that still ran when they were counted run now. */
 static void settle_running(struct run *run)
 {
@@ -644,7 +654,8 @@ static int run_and_report(struct run *run)
 	if (!status) {
 		status = csink_exit_status(run->outside.command_status);
 		/* If it cannot start its thread, INT and TERM wait until the report is printed. */
-		csink_relay_release(&relay, remove_directory, &run->injection.directory);
+		copy_directory(&run->removed_on_signal, &run->injection.directory);
+		csink_relay_release(&relay, remove_directory, &run->removed_on_signal);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
 		note_running(run);
 		if (*run->kept.path || (run->ranks.is_rank && relay.ending == SIGTERM))
