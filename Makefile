@@ -29,7 +29,7 @@ OBJCOPY ?= objcopy
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
 RUSTC   ?= rustc
-# SAN=address,undefined builds with sanitizers, into a tree of its own.
+# SAN=address,undefined builds with sanitizers, into a tree of its own; SAN=coverage with counters for gcov.
 SAN     ?=
 comma   := ,
 PLAIN   := build$(if $(CROSS),-$(firstword $(subst -, ,$(CROSS))))
@@ -141,7 +141,7 @@ OPT      ?= -O2 -g
 # Debug information names sources from the top of the tree, so that the same bytes are built in any directory. PWD is how
 # the compiler names that, by symbolic links, too; the recipe's shell has it, with blanks and quotes.
 BASE_CFLAGS := -std=gnu11 $(OPT) -ffile-prefix-map="$$PWD"=. $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
-SAN_CFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+SAN_CFLAGS := $(if $(filter coverage,$(SAN)),--coverage -fprofile-update=atomic -O0,$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer))
 # Calls that code in a guest must not make: the compiler refuses them.
 agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison.h)
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec

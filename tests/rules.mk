@@ -273,6 +273,40 @@ soak: all $(B)/tests/targets/soak ## look for leaks of memory, files, threads an
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) SAN=address,undefined check-unit
 
+# Lines that tests run: of the handler's sources that unit tests link (what walks interpreters runs in the agent alone, which has
+# no counters), and of those that read files of others. What tests report is not judged here:
+# counters are written when a program exits, also where it may not. COVERAGE_LEAST=90 fails below that. COVERAGE_TESTS: which.
+COVERAGE_LEAST ?= 0
+COVERAGE_TESTS ?= $(UNIT_BINS) $(CLI_TESTS:%=tests/cli/%.t)
+COVERED_HANDLER = $(filter-out preload/agent/lifecycle/% preload/agent/interp/%,$(sort $(HANDLER_ONLY) $(SO_HOT)))
+COVERED_PARSERS = $(filter launcher/% preload/%,$(filter %.c,$(sort $(FUZZ_SRCS) $(FUZZ_READER_SRCS) $(foreach reader,$(FUZZ_FILES),$(FUZZ_SRCS_$(reader))) \
+	$(FUZZ_LINES_SRCS) $(FUZZ_OBJECTS_SRCS) $(filter launcher/collect/recording%,$(LAUNCHER_SRCS)))))
+.PHONY: coverage coverage-run
+coverage: ## print how many lines of the handler and of the parsers the tests run (COVERAGE_LEAST=90 fails below)
+	@+$(MAKE) SAN=coverage coverage-run
+
+coverage-run: tests
+	@find $(B) -name '*.gcda' -exec rm -f {} +
+	-@$(PROVE) -Q $(COVERAGE_TESTS) 2>$(B)/coverage.log || echo 'coverage: some tests failed with the counters; their lines are counted'
+	@tests/coverage $(B) $(COVERAGE_LEAST) handler:$(subst $(blank),$(comma),$(strip $(COVERED_HANDLER))) \
+		parsers:$(subst $(blank),$(comma),$(strip $(COVERED_PARSERS)))
+
+# The launcher's threads (relay, readers of events) and those of unit tests. The agent in programs is not instrumented. What is judged are
+# ThreadSanitizer's reports alone: some tests wait for what takes much longer under it.
+TSAN_TESTS ?= $(addprefix $(B)/tests/unit/test_,record suite symbols timerq_armed timerq_process timerq_threads) \
+	$(addprefix tests/cli/,attach.t follow.t outside_short.t relay.t)
+TSAN_REPORTS = $(CURDIR)/$(B)/tsan
+.PHONY: check-tsan tsan-run
+check-tsan: ## look for data races: unit tests and launcher under ThreadSanitizer
+	@+$(MAKE) SAN=thread tsan-run
+
+tsan-run: tests
+	@rm -rf $(TSAN_REPORTS) && mkdir -m 1777 $(TSAN_REPORTS)
+	-@TSAN_OPTIONS='log_path=$(TSAN_REPORTS)/report exitcode=0' $(PROVE) $(TSAN_TESTS) || \
+		echo 'check-tsan: some tests failed under ThreadSanitizer, which is slow; its reports alone are judged'
+	@if [ -n "$$(ls $(TSAN_REPORTS))" ]; then cat $(TSAN_REPORTS)/*; exit 1; fi
+	@echo 'check-tsan: no reports'
+
 # Real hardware counters, by emulation. The guest's packages are kept in build/, which only `make clean` empties.
 PMU_CROSS := aarch64-linux-gnu-
 PMU_GUEST := $(CURDIR)/build/pmu-guest
@@ -464,6 +498,16 @@ $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h $(B)/libte
 .PHONY: fuzz-objects
 fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach reads them with
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/objects
+
+# All of them. FUZZ_KEPT is what they start from and add to, and where inputs are put that broke a reader; CI keeps it from run to run.
+FUZZ_KEPT ?= $(B)/fuzz-kept
+FUZZ_BROKEN = $(abspath $(FUZZ_KEPT))/broken/
+.PHONY: check-fuzz
+check-fuzz: ## run every fuzzer for FUZZ_SECONDS, from and to the corpus in FUZZ_KEPT
+	@mkdir -p $(FUZZ_BROKEN) && tests/fuzz/kept take $(abspath $(FUZZ_KEPT)) $(B)/tests/fuzz $(FUZZ_READERS)
+	@+$(MAKE) -k -j$(or $(JOBS),2) --output-sync=target FUZZ_LIMITS='$(FUZZ_LIMITS) -artifact_prefix=$(FUZZ_BROKEN)' \
+		fuzz-readers fuzz fuzz-recording fuzz-lines fuzz-objects; status=$$?; \
+		tests/fuzz/kept put $(abspath $(FUZZ_KEPT)) $(B)/tests/fuzz $(FUZZ_READERS) && exit $$status
 
 # For tests/cli/files.t: what the lists above and the Makefile's take.
 .PHONY: show-sources show-version
