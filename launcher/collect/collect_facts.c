@@ -90,6 +90,41 @@ static bool has_counted_former(const struct collector *c, const struct image *im
 	return false;
 }
 
+static bool has_past_former(const struct collector *c, const struct image *image)
+{
+	while (image->former) {
+		image = &c->images[image->former - 1];
+		if (image->is_past)
+			return true;
+	}
+	return false;
+}
+
+/* Of a slice, how much of its processes and threads slices before have: a merge counts these once. */
+static void add_continued(struct collector *c)
+{
+	uint64_t processes = 0, threads = 0;
+	struct utsname name;
+
+	for (uint32_t i = 0; i < c->nr_images; i++) {
+		const struct image *image = &c->images[i];
+		bool goes_on = has_counted_former(c, image);
+		bool was_before = image->is_continued || has_past_former(c, image);
+
+		if (!is_counted(c, image))
+			continue;
+		processes += was_before && !goes_on;
+		if (image->is_continued)
+			threads += CSINK_MAX(image->nr_former_threads, 1) - goes_on;
+		else
+			threads += was_before && !goes_on;
+	}
+	if (!uname(&name))
+		csink_profile_fact_add(c->p, CSINK_FACT_CONTINUED, "%s/%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+				       name.nodename, c->slice->run_start_realtime_ns, c->slice->number, processes,
+				       threads);
+}
+
 /* Processes: pids that are in the profile. Threads: main threads that went on through exec count once. */
 static void add_counts(struct collector *c)
 {
@@ -109,6 +144,8 @@ static void add_counts(struct collector *c)
 	}
 	csink_profile_fact_add(c->p, CSINK_FACT_PROCESSES, "%" PRIu64, processes);
 	csink_profile_fact_add(c->p, CSINK_FACT_THREADS, "%" PRIu64, threads);
+	if (c->slice && c->now)
+		add_continued(c);
 }
 
 /* The run's own description, which each slice has. */

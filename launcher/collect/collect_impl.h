@@ -22,17 +22,18 @@ struct image {
 	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
 	char comm[16];
 	uint32_t nr_threads;
-	uint32_t former;    /* index + 1 of the image that this pid had before */
-	uint32_t nr_moment; /* index + 1 in the collector's moment; 0: it is read from its file */
-	bool is_last;       /* no later image of this pid */
-	bool is_read;       /* its samples are in the profile */
-	bool is_outside;    /* sampled from outside, where the others are of the library */
-	bool is_by_cpu;     /* from outside, by samples of CPUs: they have a share of c->unseen */
-	bool is_left_out;   /* from outside, of a program that is not followed: its CPU time alone is in the profile */
-	bool has_engine;    /* the library sampled it */
-	bool is_open;       /* of a slice: the program goes on, and CPU time without samples is not given yet */
-	bool is_past;       /* of a slice: it had ended before */
-	bool is_continued;  /* what was before is in the run's profile: neither its samples nor its start-up are here */
+	uint32_t nr_former_threads; /* of a slice: that slices before have, too */
+	uint32_t former;            /* index + 1 of the image that this pid had before */
+	uint32_t nr_moment;         /* index + 1 in the collector's moment; 0: it is read from its file */
+	bool is_last;               /* no later image of this pid */
+	bool is_read;               /* its samples are in the profile */
+	bool is_outside;            /* sampled from outside, where the others are of the library */
+	bool is_by_cpu;             /* from outside, by samples of CPUs: they have a share of c->unseen */
+	bool is_left_out;  /* from outside, of a program that is not followed: its CPU time alone is in the profile */
+	bool has_engine;   /* the library sampled it */
+	bool is_open;      /* of a slice: the program goes on, and CPU time without samples is not given yet */
+	bool is_past;      /* of a slice: it had ended before */
+	bool is_continued; /* what was before is in the run's profile: neither its samples nor its start-up are here */
 	bool becomes_inside; /* from outside: the process has an image of the library later */
 	uint32_t unseen;     /* index + 1 in the collector's; 0: none */
 	double unsampled_ns; /* from outside: CPU time that its samples lack, as far as that is known */

@@ -360,6 +360,7 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 		if (!image->is_past) /* slices before have them */
 			csink_collect_notes(c, image, rec, is_shown);
 		image->nr_threads += rec->nr_threads;
+		image->nr_former_threads = rec->nr_former_threads;
 	}
 	if (!err && !image->is_outside)
 		err = keep_tids(image, rec);

@@ -254,6 +254,7 @@ static int read_one(const struct csink_moment *now, uint32_t index, const struct
 	if (spawns)
 		memcpy(spawns, rec->spawns, nr_spawns * sizeof(*spawns));
 	csink_recorded_subtract(rec, &base, before->time_ns);
+	rec->nr_former_threads = base.nr_threads;
 	if (spawns) {
 		memcpy(rec->spawns, spawns, nr_spawns * sizeof(*spawns));
 		rec->nr_spawns = nr_spawns;

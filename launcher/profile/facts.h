@@ -44,6 +44,7 @@
 #define CSINK_FACT_SLICE "slice"           /* of a run whose profile is written in slices: which one this is, from 1 */
 #define CSINK_FACT_SLICE_START "slice_start" /* "2026-11-22T08:15:00.000Z" */
 #define CSINK_FACT_RUN_START "run_start"     /* the same of the run */
+#define CSINK_FACT_CONTINUED "continued"     /* "RUN SLICE PROCESSES THREADS": how many slices before have, too */
 #define CSINK_FACT_RUN_STATE "run"           /* "goes on" or, in the last slice, "ended" */
 #define CSINK_FACT_FILTER "filter"           /* what samples were taken out by, and how much is left; several */
 

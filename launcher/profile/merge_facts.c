@@ -20,7 +20,8 @@ enum how {
 	HOW_KEEP, /* each text once */
 	HOW_SUM,  /* each word that is a number adds up, where the others are the same */
 	HOW_MAX,
-	HOW_DROP, /* of one of those that are merged, and not of all */
+	HOW_FIRST, /* of the slices of a run, the first one's */
+	HOW_DROP,  /* of one of those that are merged, and not of all */
 };
 
 static enum how how_of(const char *line, size_t key_len)
@@ -28,12 +29,13 @@ static enum how how_of(const char *line, size_t key_len)
 	static const struct {
 		const char *key;
 		enum how how;
-	} rules[] = {{CSINK_FACT_UNWAITED, HOW_SUM},  {CSINK_FACT_WALL, HOW_SUM},    {CSINK_FACT_USER, HOW_SUM},
-		     {CSINK_FACT_SYS, HOW_SUM},       {CSINK_FACT_MAXRSS, HOW_MAX},  {CSINK_FACT_PROCESSES, HOW_SUM},
-		     {CSINK_FACT_THREADS, HOW_SUM},   {CSINK_FACT_COUNTER, HOW_SUM}, {CSINK_FACT_LOSS, HOW_SUM},
-		     {CSINK_FACT_RUNS, HOW_SUM},      {CSINK_FACT_CPUS, HOW_MAX},    {CSINK_FACT_RANK, HOW_DROP},
-		     {CSINK_FACT_RANKS, HOW_MAX},     {CSINK_FACT_SLICE, HOW_DROP},  {CSINK_FACT_SLICE_START, HOW_DROP},
-		     {CSINK_FACT_RUN_STATE, HOW_DROP}};
+	} rules[] = {
+		{CSINK_FACT_UNWAITED, HOW_SUM},   {CSINK_FACT_WALL, HOW_SUM},       {CSINK_FACT_USER, HOW_SUM},
+		{CSINK_FACT_SYS, HOW_SUM},        {CSINK_FACT_MAXRSS, HOW_MAX},     {CSINK_FACT_PROCESSES, HOW_SUM},
+		{CSINK_FACT_THREADS, HOW_SUM},    {CSINK_FACT_COUNTER, HOW_SUM},    {CSINK_FACT_LOSS, HOW_SUM},
+		{CSINK_FACT_RUNS, HOW_SUM},       {CSINK_FACT_CPUS, HOW_MAX},       {CSINK_FACT_RANK, HOW_DROP},
+		{CSINK_FACT_RANKS, HOW_MAX},      {CSINK_FACT_SLICE, HOW_DROP},     {CSINK_FACT_SLICE_START, HOW_DROP},
+		{CSINK_FACT_RUN_STATE, HOW_DROP}, {CSINK_FACT_CONTINUED, HOW_FIRST}};
 	uint32_t i;
 
 	for (i = 0; i < CSINK_ARRAY_SIZE(rules); i++) {
@@ -113,6 +115,65 @@ static int add_line(struct csink_profile *facts, const char *line)
 	return csink_profile_error(facts);
 }
 
+/* Take from a number what two slices both have. */
+static void take_off(struct csink_profile *facts, const char *key, int64_t value)
+{
+	size_t length = strlen(key);
+	char line[64];
+	int64_t left;
+
+	for (uint32_t i = 0; i < facts->nr_comments; i++) {
+		const char *known = csink_profile_text(facts, facts->comments[i]);
+
+		if (strncmp(known, key, length) || known[length] != ':')
+			continue;
+		left = strtoll(known + length + 1, NULL, 10);
+		snprintf(line, sizeof(line), "%s: %" PRId64, key, CSINK_MAX(csink_add(left, -value), 0L));
+		facts->comments[i] = csink_profile_str(facts, line);
+		return;
+	}
+}
+
+/*
+ * Of two slices of a run, the later one's processes and threads that slices before have were added twice. The earlier
+ * one's line is kept: so in any order, and any tree of merges, those of all but the first are taken off.
+ */
+static int add_continued(struct csink_profile *facts, const char *line)
+{
+	char run[MAX_LINE], known_run[MAX_LINE];
+	uint64_t number, known_number;
+	int64_t values[2], known_values[2];
+	const char *known;
+
+	if (strlen(line) >= sizeof(run) ||
+	    sscanf(line, CSINK_FACT_CONTINUED ": %s %" SCNu64 " %" SCNd64 " %" SCNd64, run, &number, &values[0],
+		   &values[1]) != 4 ||
+	    values[0] < 0 || values[1] < 0)
+		return 0;
+	for (uint32_t i = 0; i < facts->nr_comments; i++) {
+		known = csink_profile_text(facts, facts->comments[i]);
+		if (strlen(known) >= sizeof(known_run) ||
+		    sscanf(known, CSINK_FACT_CONTINUED ": %s %" SCNu64 " %" SCNd64 " %" SCNd64, known_run,
+			   &known_number, &known_values[0], &known_values[1]) != 4 ||
+		    known_values[0] < 0 || known_values[1] < 0 || strcmp(run, known_run) != 0)
+			continue;
+		if (number < known_number) {
+			facts->comments[i] = csink_profile_str(facts, line);
+			memcpy(values, known_values, sizeof(values));
+		}
+		take_off(facts, CSINK_FACT_PROCESSES, values[0]);
+		take_off(facts, CSINK_FACT_THREADS, values[1]);
+		return csink_profile_error(facts);
+	}
+	csink_profile_comment_add(facts, csink_profile_str(facts, line));
+	return csink_profile_error(facts);
+}
+
+static bool is_continued(const char *line)
+{
+	return how_of(line, key_of(line)) == HOW_FIRST;
+}
+
 static int compare_lines(const void *a, const void *b, void *context)
 {
 	return csink_merge_compare_texts(context, *(const csink_str_t *)a, *(const csink_str_t *)b);
@@ -148,9 +209,19 @@ static int tidy(struct csink_merge *m)
 int csink_merge_facts(struct csink_merge *m, const struct csink_profile *p)
 {
 	bool has_runs = csink_profile_fact(p, CSINK_FACT_RUNS, 0) != NULL;
+	const char *line;
 	int err = has_runs ? 0 : add_line(m->facts, CSINK_FACT_RUNS ": 1");
 
-	for (uint32_t i = 0; i < p->nr_comments && !err; i++)
-		err = add_line(m->facts, csink_profile_text(p, p->comments[i]));
+	for (uint32_t i = 0; i < p->nr_comments && !err; i++) {
+		line = csink_profile_text(p, p->comments[i]);
+		if (!is_continued(line))
+			err = add_line(m->facts, line);
+	}
+	/* Its numbers are added by then. */
+	for (uint32_t i = 0; i < p->nr_comments && !err; i++) {
+		line = csink_profile_text(p, p->comments[i]);
+		if (is_continued(line))
+			err = add_continued(m->facts, line);
+	}
 	return err ? err : tidy(m);
 }

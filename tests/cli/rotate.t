@@ -118,6 +118,8 @@ merged_as_whole() { # NAME
 	python3 rows.py merged.pb.gz >merged.rows 2>merged.ns
 	python3 rows.py whole.pb.gz >whole.rows 2>whole.ns
 	ok "$1: there are functions" test -s whole.rows
+	is "$(facts merged.pb.gz processes) $(facts merged.pb.gz threads)" "$(facts whole.pb.gz processes) $(facts whole.pb.gz threads)" \
+		"$1: a process or thread of several slices is counted once"
 	is "$(diff merged.rows whole.rows)" "" "$1: each function has the same counts in all slices as in one profile"
 	is "$(paste merged.ns whole.ns | awk '{ print ($1 > 0.99 * $2 && $1 < 1.01 * $2) ? "same" : $0 }')" same \
 		"$1: all have the same CPU time, but for less than 1 %"
