@@ -169,6 +169,7 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 
 # ---- what people call ------------------------------------------------------------------------------------------------
 PACKAGE_TESTS := api deb dist rpm tar
+KERNEL_TESTS := debian_11 debian_12 debian_13 units_11 units_12 units_13
 PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 
 .PHONY: tests check check-unit check-guests check-pmu check-san bench demo
@@ -244,7 +245,7 @@ check-kernels: tests $(B)/kernels/leave ## run countersink on Linux 5.10, 6.1 an
 	@scripts/install-deps kernels
 	@rm -rf $(B)/packages/kernels
 	@scripts/package tar --suite bullseye --max-glibc 2.28 --output $(B)/packages/kernels
-	@UNITS='$(KERNEL_UNIT_TESTS:%=$(B)/tests/unit/test_%)' $(PROVE) $(sort $(wildcard tests/kernels/*.t))
+	@UNITS='$(KERNEL_UNIT_TESTS:%=$(B)/tests/unit/test_%)' $(PROVE) $(KERNEL_TESTS:%=tests/kernels/%.t)
 
 $(B)/kernels/leave: TARGET_LDFLAGS := -static
 $(B)/kernels/leave: tests/emulator/leave.c
