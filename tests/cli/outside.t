@@ -267,10 +267,11 @@ if [ -x go_static ] && [ -x go_dynamic ] && ldd go_dynamic >/dev/null 2>&1; then
 		package main
 		import ("fmt"; "net"; "os"; "path/filepath"; "strconv"; "syscall")
 		var sink int
+		// In registers: what a loop in memory takes depends on where processors see its address, by a factor of four.
 		//go:noinline
-		func leaf(n int) { for i := 0; i < n; i++ { sink += i } }
+		func leaf(n int) { s := sink; for i := 0; i < n; i++ { s = s * 5 + i }; sink = s }
 		//go:noinline
-		func other(n int) { for i := 0; i < n; i++ { sink -= i } }
+		func other(n int) { s := sink; for i := 0; i < n; i++ { s = s * 5 - i }; sink = s }
 		func cpu() float64 {
 			var u syscall.Rusage
 			syscall.Getrusage(0, &u)
