@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -239,7 +240,7 @@ int csink_gate_history_append(const struct csink_gate_history *history, char *co
 {
 	CSINK_AUTO_FREE char *line = NULL;
 	struct csink_outfile file;
-	size_t bytes = 0;
+	size_t bytes = 0, skip;
 	uint32_t nr = 0;
 	FILE *out;
 	int err;
@@ -251,11 +252,19 @@ int csink_gate_history_append(const struct csink_gate_history *history, char *co
 	out = open_memstream(&line, &bytes);
 	if (!out)
 		return -ENOMEM;
-	if (is_open_ended(history->path))
-		putc('\n', out);
+	putc('\n', out); /* if the last line has no end */
 	put_line(out, history, argv, cases, nr_cases);
 	if (fclose(out))
 		return -ENOMEM;
 	err = csink_outfile_open(&file, history->path, CSINK_OUTFILE_APPEND);
-	return err ?: csink_outfile_close(&file, write_whole(file.fd, line, bytes));
+	if (err == -EEXIST) /* another job has made it meanwhile */
+		err = csink_outfile_open(&file, history->path, CSINK_OUTFILE_APPEND);
+	if (err)
+		return err;
+	/* A line that another job is writing has no end yet. */
+	(void)!flock(file.fd, LOCK_EX);
+	skip = !is_open_ended(history->path);
+	err = write_whole(file.fd, line + skip, bytes - skip);
+	(void)!flock(file.fd, LOCK_UN); /* the descriptor may be a copy of one that stays open */
+	return csink_outfile_close(&file, err);
 }
