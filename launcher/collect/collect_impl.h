@@ -35,6 +35,7 @@ struct image {
 	bool is_past;      /* of a slice: it had ended before */
 	bool is_continued; /* what was before is in the run's profile: neither its samples nor its start-up are here */
 	bool becomes_inside; /* from outside: the process has an image of the library later */
+	bool is_uncounted;   /* from outside: it has a share of c->uncounted */
 	uint32_t unseen;     /* index + 1 in the collector's; 0: none */
 	double unsampled_ns; /* from outside: CPU time that its samples lack, as far as that is known */
 	int32_t *tids;       /* the threads that it knew */
@@ -98,11 +99,12 @@ struct collector {
 	} * unseen;
 	uint32_t nr_unseen, cap_unseen;
 	double most; /* of what samples from outside weigh, so much at most */
-	/* Of processes from outside where the kernel counted none (see csink_collect_outside_prepare()): their CPU time
-	 * together, what their samples weigh, and how many they are; 0: there are counts. */
+	/* Where the kernel counted no process (find_uncounted()): what samples from outside weigh, and the CPU time
+	 * that they lack, with the ends of processes; 0, 0: there are counts, or some of the time may be another
+	 * program's. */
 	struct {
-		double ns, sampled_ns;
-		uint32_t nr;
+		double sampled_ns, missing_ns;
+		uint32_t nr; /* processes from outside */
 	} uncounted;
 	/* Processes that were sampled from outside, and have no samples of their own. */
 	uint64_t nr_unrecorded, nr_unrecorded_threads;

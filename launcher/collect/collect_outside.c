@@ -248,43 +248,76 @@ static void limit_all(struct collector *c)
 }
 
 /*
- * From Linux 5.13 on, before some later version (6.12 has it, 6.18 does not), a process's events end without a record
- * of what they have counted. What all processes from outside used is known all the same: what the library left of the
- * sum.
+ * Does each process have an image, or events from outside? What others used (programs with more rights, those that
+ * --follow leaves out, recordings that were lost) is not known, and is not given to these.
  */
-static void find_uncounted(struct collector *c)
+static bool has_all_processes(const struct collector *c, const struct csink_collect_part *parts)
 {
-	double left = (double)(c->outside->user_ns + c->outside->sys_ns), sum = 0;
-	uint32_t nr = 0;
-
 	for (uint32_t i = 0; i < c->outside->nr_processes; i++) {
-		if (c->outside->processes[i].has_cpu)
-			return;
-		nr += c->outside->processes[i].is_sampled;
+		const struct csink_outside_process *process = &c->outside->processes[i];
+		uint32_t at = CSINK_LOWER(c->nr_images, k, parts[k].pid < process->pid);
+		bool has_image = at < c->nr_images && parts[at].pid == process->pid;
+
+		if (process->has_cpu || process->reason || !(has_image || process->is_sampled))
+			return false;
 	}
 	for (uint32_t i = 0; i < c->nr_images; i++) {
 		const struct image *image = &c->images[i];
 
-		if (!image->is_outside)
-			left -= (double)image->covered_cpu_ns;
-		else if (!image->is_by_cpu)
-			sum += (double)sampled_ns(image);
+		if (image->is_left_out || (!image->is_outside && (!image->is_read || image->state == CSINK_REC_LIVE)))
+			return false;
 	}
-	if (!has_all_times(c->outside))
-		return;
-	c->uncounted.ns = left;
+	return !c->slice && !c->outside->is_filtered && has_all_times(c->outside);
+}
+
+/*
+ * From Linux 5.13 on, before some version until 6.18, a process's events end without a record of what they have
+ * counted: 6.12 lacks it, 6.18 writes it. What all processes from outside used is known all the same: of the tree's CPU
+ * time, what is not the library's. That has all of a process to the end of its last image, its start and its samples
+ * from outside before included.
+ */
+static void find_uncounted(struct collector *c, const struct csink_collect_part *parts)
+{
+	double left = (double)(c->outside->user_ns + c->outside->sys_ns), sum = 0;
+	uint32_t end, first;
+
+	for (uint32_t i = 0; i < c->nr_images; i = end) {
+		int64_t covered = 0;
+		double inside = 0;
+
+		first = i;
+		for (end = i; end < c->nr_images && parts[end].pid == parts[i].pid; end++) {
+			const struct image *image = &c->images[parts[end].image];
+
+			if (image->is_outside)
+				continue;
+			covered = csink_add(covered, image->covered_cpu_ns);
+			inside = (double)image->cpu_end_ns;
+			first = end + 1;
+		}
+		left -= CSINK_MAX(inside, (double)covered);
+		for (uint32_t k = first; k < end; k++) {
+			struct image *image = &c->images[parts[k].image];
+
+			image->is_uncounted = !image->is_by_cpu;
+			sum += image->is_by_cpu ? 0 : (double)sampled_ns(image);
+		}
+	}
+	for (uint32_t i = 0; i < c->outside->nr_processes; i++)
+		c->uncounted.nr += c->outside->processes[i].is_sampled;
 	c->uncounted.sampled_ns = sum;
-	c->uncounted.nr = nr;
+	c->uncounted.missing_ns = left - sum;
 }
 
 /*
  * What samples lack where the kernel counted no process: timers that were late, or the kernel's time, which they do not
  * see. What may be the end of a process after its last sample, or a process without one, is not given to others: a
- * period each.
+ * period each. Samples whose weight was read lack no more than that.
  */
-static double uncounted_ns(const struct collector *c, double sum, double period_ns)
+static double uncounted_ns(const struct collector *c, double sum, double sample_ns)
 {
-	double missing = c->uncounted.ns - c->uncounted.sampled_ns - period_ns * c->uncounted.nr;
+	double period = (double)c->events[c->cpu_event].period;
+	double missing = c->uncounted.missing_ns - (period > 0 ? period : sample_ns) * c->uncounted.nr;
 
 	return c->uncounted.sampled_ns > 0 && missing > 0 ? missing * sum / c->uncounted.sampled_ns : 0;
 }
@@ -314,7 +347,8 @@ int csink_collect_outside_prepare(struct collector *c)
 	if (share_unseen(c, parts))
 		return -ENOMEM;
 	limit_all(c);
-	find_uncounted(c);
+	if (has_all_processes(c, parts))
+		find_uncounted(c, parts);
 	return 0;
 }
 
@@ -395,7 +429,8 @@ int csink_collect_outside_scales(const struct collector *c, const struct image *
 		missing += missing_ns(c, image, rec->threads[i]->tid, &used[i], sum / nr_samples);
 	if (!(rec->header.events[event].flags & CSINK_EVENT_BY_PERIOD))
 		given = CSINK_MIN(given, missing);
-	given += uncounted_ns(c, sum, sum / nr_samples);
+	if (image->is_uncounted)
+		given += uncounted_ns(c, sum, sum / nr_samples);
 	factor = c->most * (sum + given) / sum;
 	for (uint32_t i = 0; i < rec->nr_threads; i++)
 		scales[i] = factor;

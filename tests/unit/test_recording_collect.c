@@ -711,6 +711,41 @@ static void write_inside(int32_t pid, enum csink_rec_state state, uint64_t nr_sa
 	free(r.bytes);
 }
 
+/* Two processes that were sampled from outside, of 10 and 20 ms, and one of the library that used 13 ms, 2 of them
+ * before it was sampled and 1 after. */
+static struct csink_profile *collect_uncounted(const struct csink_outside *outside)
+{
+	uint64_t inside = 10 * MS;
+	struct csink_profile *p;
+	struct record r;
+
+	new_directory();
+	for (int32_t pid = 200; pid < 202; pid++) {
+		uint64_t weight = pid == 200 ? 10 * MS : 20 * MS;
+		struct csink_rec_thread *thread;
+
+		r = outside_record(pid, 1000, weight);
+		r.header->events[0].flags |= pid == 200 ? CSINK_EVENT_BY_PERIOD : 0;
+		thread = record_thread(&r, pid, "still");
+		thread->nr_samples = weight / MS;
+		record_row(&r, thread, NULL, 0x401008, weight / MS, &weight);
+		record_write(&r, directory, pid == 200 ? "200.0.rec" : "201.0.rec");
+		free(r.bytes);
+	}
+	r = record_new(8);
+	r.header->pid = 203;
+	r.header->state = CSINK_REC_EXITED;
+	r.header->cpu_start_ns = 2 * MS;
+	r.header->cpu_end_ns = 13 * MS;
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	record_row(&r, record_thread(&r, 203, "prog"), NULL, 0x401020, 10, &inside);
+	record_write(&r, directory, "203.0.rec");
+	free(r.bytes);
+	p = collect(outside);
+	end_directory();
+	return p;
+}
+
 /* The kernel counted no process: what samples from outside lack is what the library left of the sum. */
 static void test_uncounted(void)
 {
@@ -722,29 +757,25 @@ static void test_uncounted(void)
 	};
 	struct csink_outside outside = {
 		.user_ns = 106 * MS, .has_rusage = 1, .processes = processes, .nr_processes = 4};
+	struct csink_profile *p = collect_uncounted(&outside);
 
-	struct csink_profile *p;
-
-	new_directory();
-	for (int32_t pid = 200; pid < 202; pid++) {
-		uint64_t weight = pid == 200 ? 10 * MS : 20 * MS;
-		struct record r = outside_record(pid, 1000, weight);
-		struct csink_rec_thread *thread = record_thread(&r, pid, "still");
-
-		r.header->events[0].flags |= pid == 200 ? CSINK_EVENT_BY_PERIOD : 0;
-		thread->nr_samples = weight / MS;
-		record_row(&r, thread, NULL, 0x401008, weight / MS, &weight);
-		record_write(&r, directory, pid == 200 ? "200.0.rec" : "201.0.rec");
-		free(r.bytes);
-	}
-	write_inside(203, CSINK_REC_EXITED, 13, 13 * MS);
-	p = collect(&outside);
 	is_num(sum(p, "task-clock", NULL, NULL), 106 * MS, "without counts of processes all time is there, once");
+	is_num(sum(p, "task-clock", "pid", "203"), 13 * MS, "the library's has all that it used");
 	is_num(sum(p, "task-clock", "pid", "200"), 30 * MS, "samples from outside have what the library left");
 	is_num(sum(p, "task-clock", "pid", "201"), 60 * MS, "in proportion to what they weigh");
 	is_num(self(p, "task-clock", "[of no known process]"), 3 * MS, "but for a period of each process");
 	csink_profile_free(p);
-	end_directory();
+	processes[2].is_sampled = 0;
+	p = collect_uncounted(&outside);
+	is_num(sum(p, "task-clock", "pid", "201"), 20 * MS,
+	       "what a process used that nothing sampled is not given to others");
+	csink_profile_free(p);
+	processes[2].is_sampled = 1;
+	processes[2].reason = CSINK_SPAWN_SETUID;
+	p = collect_uncounted(&outside);
+	is_num(sum(p, "task-clock", "pid", "201"), 20 * MS, "nor that of a program with more rights");
+	is_num(sum(p, "task-clock", NULL, NULL), 106 * MS, "all time is there, once");
+	csink_profile_free(p);
 }
 
 /*
