@@ -19,31 +19,42 @@
 #include "launcher/session/output_place.h"
 #include "launcher/session/slice_names.h"
 
-/* Before the command starts, what will become of a profile whose file cannot be written: one line, which the end does
- * not contradict. */
-static void say_unwritable(struct csink_save *save, const char *why)
+/* Is there another place for a profile whose file cannot be written? */
+static bool has_other_place(const char *path)
 {
 	char other[PATH_MAX], unused[PATH_MAX + 128];
 
-	for (uint32_t i = 0; !csink_output_fallback(save->path, i, other, sizeof(other)); i++) {
-		if (csink_output_check(other, unused, sizeof(unused)))
-			continue;
+	for (uint32_t i = 0; !csink_output_fallback(path, i, other, sizeof(other)); i++)
+		if (!csink_output_check(other, unused, sizeof(unused)))
+			return true;
+	return false;
+}
+
+/* Before the command starts, what will become of a profile whose file cannot be written: one line. */
+static void say_unwritable(struct csink_save *save, const char *why)
+{
+	save->is_nowhere = !has_other_place(save->path);
+	if (save->is_nowhere)
+		csink_say(
+			"the profile cannot be written to %s: %s, nor to $TMPDIR, /tmp or the home directory; the run "
+			"continues without a profile (make one of them writable, or name another with -o FILE or "
+			"TMPDIR)",
+			save->path, why);
+	else
 		csink_say("the profile cannot be written to %s: %s; the run continues, and the profile will be saved "
 			  "elsewhere",
 			  save->path, why);
-		return;
-	}
-	save->is_nowhere = true;
-	csink_say("the profile cannot be written to %s: %s, nor to $TMPDIR, /tmp or the home directory; the run "
-		  "continues without a profile (make one of them writable, or name another with -o FILE or TMPDIR)",
-		  save->path, why);
 }
 
-/* As csink_save_anywhere(); an error that say_unwritable() has reported is not reported again. */
+/* As csink_save_anywhere(): a place may have become writable. An error that say_unwritable() has reported is not
+ * reported again. */
 static int write_profile(struct csink_save *save, const struct csink_profile *profile)
 {
-	int err = save->is_nowhere ? csink_pprof_write(profile, save->path) : csink_save_anywhere(save->path, profile);
+	int err;
 
+	if (!save->is_nowhere || has_other_place(save->path))
+		return csink_save_anywhere(save->path, profile);
+	err = csink_pprof_write(profile, save->path);
 	if (err)
 		save->path[0] = 0;
 	return err;

@@ -70,10 +70,10 @@ int csink_library_find(char path[PATH_MAX], char *why, size_t why_size)
 		return csink_why(-ENOENT, why, why_size, "%s/lib has no " CSINK_LIBRARY " (incomplete installation?)",
 				 prefix);
 	if (err)
-		return csink_why(
-			-ENOENT, why, why_size,
-			"cannot find where countersink is installed: /proc is not mounted, and the name by which "
-			"it was executed does not lead to it (mount /proc, or run it by its path)");
+		return csink_why(-ENOENT, why, why_size,
+				 "cannot find where countersink is installed: /proc/self/exe cannot be read, and the "
+				 "name by which "
+				 "it was executed does not lead to it (mount /proc, or run it by its path)");
 	if (strpbrk(path, ": \t\n"))
 		return csink_why(
 			-EINVAL, why, why_size,
