@@ -72,7 +72,7 @@ countersink report --by process s.pb.gz >by 2>&1
 share=$(awk '$NF ~ /^[0-9]+$/ && $(NF - 1) == "busybox" { print int($1) }' by)
 ok "and it has its time: no other program is as long (${share:-no} %)" test "${share:-0}" -ge 60 || diag "$(cat report by)"
 
-# Everybody, at the level that the distribution has, and at the kernel's.
+# Other users, at the level that the distribution has, and at the kernel's.
 for level in "$(cat /proc/sys/kernel/perf_event_paranoid)" 2; do
 	echo "$level" >/proc/sys/kernel/perf_event_paranoid
 	mkdir -p "user$level"
@@ -90,5 +90,5 @@ is "$?:$(cat out err)" "0:done" "with the library alone, output and status are t
 like "$(countersink report alone.pb.gz 2>&1)" 'main::busy|Perl_(pp_|runops)' "and its profile is made"
 is "$(find /dev/shm "$XDG_RUNTIME_DIR" -name 'countersink-??????')" "" "no recordings stay"
 dmesg >kernel.log 2>/dev/null || :
-unlike "$(cat kernel.log)" 'BUG:|Oops:|segfault|general protection' "the kernel has no complaint"
+unlike "$(cat kernel.log)" 'BUG:|Oops:|segfault|general protection' "the kernel's log has no fault"
 done_testing
