@@ -17,8 +17,13 @@ void csink_standard_streams_fill(void)
 /* Not by glibc's function, which is newer than the glibc that packages may need. */
 void csink_descriptors_close_from(int first)
 {
+	enum { MOST = 1 << 20 }; /* where there is no limit, or one that takes minutes to count to */
+	long most = sysconf(_SC_OPEN_MAX);
+
 	if (!syscall(__NR_close_range, first, ~0U, 0))
 		return;
-	for (int fd = first; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
+	if (most < 0 || most > MOST)
+		most = MOST;
+	for (int fd = first; fd < (int)most; fd++)
 		close(fd);
 }

@@ -169,7 +169,7 @@ static int add_continued(struct csink_profile *facts, const char *line)
 	return csink_profile_error(facts);
 }
 
-static bool is_continued(const char *line)
+static bool is_continued_line(const char *line)
 {
 	return how_of(line, key_of(line)) == HOW_FIRST;
 }
@@ -214,13 +214,13 @@ int csink_merge_facts(struct csink_merge *m, const struct csink_profile *p)
 
 	for (uint32_t i = 0; i < p->nr_comments && !err; i++) {
 		line = csink_profile_text(p, p->comments[i]);
-		if (!is_continued(line))
+		if (!is_continued_line(line))
 			err = add_line(m->facts, line);
 	}
 	/* Its numbers are added by then. */
 	for (uint32_t i = 0; i < p->nr_comments && !err; i++) {
 		line = csink_profile_text(p, p->comments[i]);
-		if (is_continued(line))
+		if (is_continued_line(line))
 			err = add_continued(m->facts, line);
 	}
 	return err ? err : tidy(m);

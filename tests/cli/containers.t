@@ -45,7 +45,7 @@ limited() {
 	)
 }
 
-# held_to NAME LIMIT...: the program under countersink where these limits hold, as root, as nobody and as a user without a name.
+# held_to NAME LIMIT...: the program under countersink where these limits hold, as root, as user 65534 and as a user without an entry.
 held_to() {
 	local name=$1 user
 	shift

@@ -269,7 +269,7 @@ unlike "$(cat out.tap)" '^1\.\.' "TERM: no verdict is printed"
 pid=$!
 ok "a gate with a long --cleanup starts" wait_until 60 test -s cleaning
 kill -TERM $pid
-wait_until 30 sh -c "! grep -q '^ShdPnd:.*[4-7c-f]...$' /proc/$pid/status" # the launcher has taken the signal
+wait_until 30 has_taken_term $pid
 : >go
 wait $pid
 is $? 143 "TERM during --cleanup ends the gate: status 143"

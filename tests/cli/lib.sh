@@ -178,6 +178,11 @@ wait_until() {
 	done
 }
 
+# has_taken_term PID: no SIGTERM waits for the process. Two that wait are one signal to the kernel, with the first one's sender.
+has_taken_term() {
+	! grep -Eq '^(SigPnd|ShdPnd):.*[4-7c-f][0-9a-f]{3}$' "/proc/$1/status"
+}
+
 # frames_not_read PROGRAM NAME REASON TITLE: it runs, as without countersink, and the report says why no frames are read; no
 # function is given a NAME.
 frames_not_read() {

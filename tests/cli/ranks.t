@@ -223,11 +223,7 @@ like "$(report odd.made.pb.gz)" ' burn_60$' 'with their functions'
 PMI_RANK=1 PMI_SIZE=2 "$COUNTERSINK" -q -o both.pb.gz -- sh -c 'kill -TERM $PPID; trap : TERM; echo; while :; do sleep 0.01; done' >out &
 pid=$!
 started out
-# Two that wait at the same time are one signal to the kernel, with the first one's sender.
-has_taken_it() {
-	! grep -Eq '^(SigPnd|ShdPnd):.*[4-7c-f][0-9a-f]{3}$' "/proc/$pid/status"
-}
-wait_until 30 has_taken_it
+wait_until 30 has_taken_term "$pid"
 kill -TERM "$pid"
 ok 'after a SIGTERM of the command itself, which it does not get, that of another process has the recordings kept' \
 	wait_until 30 sh -c 'ls -d both.pb.gz.recordings-*'

@@ -406,12 +406,15 @@ static void remove_directory(void *arg)
 	csink_run_directory_remove(arg);
 }
 
-/* For the thread that waits for INT and TERM: this one goes on reading the directory until the process ends. */
-static void copy_directory(struct csink_run_directory *copy, const struct csink_run_directory *directory)
+/* For the thread that waits for INT and TERM: this one goes on reading the directory until the process ends. False: it
+ * cannot be opened again. */
+static bool copy_directory(struct csink_run_directory *copy, const struct csink_run_directory *directory)
 {
 	*copy = *directory;
-	if (copy->fd >= 0)
-		copy->fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory->fd < 0)
+		return true;
+	copy->fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return copy->fd >= 0;
 }
 
 /* Which of the processes that still ran when they were counted run now. */
@@ -653,9 +656,9 @@ static int run_and_report(struct run *run)
 	csink_reservation_finish(&run->reservation, &reservation);
 	if (!status) {
 		status = csink_exit_status(run->outside.command_status);
-		/* If it cannot start its thread, INT and TERM wait until the report is printed. */
-		copy_directory(&run->removed_on_signal, &run->injection.directory);
-		csink_relay_release(&relay, remove_directory, &run->removed_on_signal);
+		/* If there can be no such thread, INT and TERM wait until the report is printed. */
+		if (copy_directory(&run->removed_on_signal, &run->injection.directory))
+			csink_relay_release(&relay, remove_directory, &run->removed_on_signal);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
 		note_running(run);
 		if (*run->kept.path || (run->ranks.is_rank && relay.ending == SIGTERM))

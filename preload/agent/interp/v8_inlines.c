@@ -315,6 +315,8 @@ int csink_v8_find_inlined(struct csink_interp_walk *walk, uintptr_t pc, uint64_t
 	if (kept->pc == pc && kept->identity == identity && (!kept->start || is_same_code(walk, version, kept)))
 		return -1;
 	is_found = find_code(walk, version, pc, MAX_CODE, &code);
+	if (walk->is_broken) /* what was not looked at is not kept */
+		return 0;
 	*kept = (struct csink_v8_kept){.pc = pc,
 				       .start = is_found ? code.start : 0,
 				       .code = code.object,
