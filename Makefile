@@ -84,7 +84,7 @@ UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 LONE_CLI_TESTS := exhausted
 SLOW_LONE_CLI_TESTS := gate gate_baseline gate_suite gate_suite_hyperfine
 SUITES_CLI_TESTS := gate_suite_catch2 gate_suite_criterion gate_suite_node gate_suite_pytest
-SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames frames_async frames_go frames_java frames_languages frames_v8 gate_bisect gate_ci gate_deterministic gate_suite_deterministic hardened limits made_pythons outside own_events programs_denied programs_unprivileged reserve rotate salvage send spool wire
+SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames frames_async frames_go frames_java frames_languages frames_v8 gate_bisect gate_ci gate_deterministic gate_suite_deterministic hardened keep limits made_pythons outside own_events programs_denied programs_unprivileged reserve rotate salvage send spool wire
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) $(SUITES_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 

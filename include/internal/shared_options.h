@@ -117,6 +117,8 @@ enum csink_opt { CSINK_RUN_OPTIONS(CSINK_RUN_OPTION_ID) CSINK_NR_RUN_OPTS };
 /* The library's own default output, when there is no launcher. */
 #define CSINK_LIB_DEFAULT_OUTPUT "countersink.%p.pb.gz"
 
+/* The default of CSINK_OPT_FREQUENCY with slices: for programs that run for months. */
+#define CSINK_SLICES_FREQUENCY 97
 /* As a number: what CSINK_OPT_FREQUENCY says in words. */
 #define CSINK_DEFAULT_FREQUENCY 997
 /* Samples by a clock cost about as much as their period beyond this rate: the program would hardly run. */

@@ -143,6 +143,15 @@ uint64_t csink_moment_first_ns(const struct csink_moment *moment)
 	return moment->first_ns;
 }
 
+uint64_t csink_moment_last_ns(const struct csink_moment *moment)
+{
+	uint64_t last_ns = 0;
+
+	for (uint32_t i = 0; i < moment->nr; i++)
+		last_ns = CSINK_MAX(last_ns, moment->at[i].copy.header.end_monotonic_ns);
+	return last_ns;
+}
+
 uint32_t csink_moment_nr(const struct csink_moment *moment)
 {
 	return moment->nr;

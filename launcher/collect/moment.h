@@ -39,9 +39,20 @@ int csink_moment_take_after(const char *run_dir, const struct csink_moment *form
  */
 uint32_t csink_moment_take_ended(struct csink_moment *moment, uint32_t least);
 
+/**
+ * Store a moment in a file, from an offset to its end; and have it again, in another process of the same build.
+ * Loading returns 0 and *out (csink_moment_free it), -EBADMSG (it is none, or is damaged), -ENOMEM or -errno; storing
+ * 0 or -errno. Context: thread.
+ */
+int csink_moment_store(const struct csink_moment *moment, int fd, int64_t from);
+int csink_moment_load(int fd, int64_t from, struct csink_moment **out);
+
 /** When it was taken, and when the first of its processes started: ns of CLOCK_MONOTONIC. */
 uint64_t csink_moment_ns(const struct csink_moment *moment);
 uint64_t csink_moment_first_ns(const struct csink_moment *moment);
+
+/** When the last of its processes was last seen to run, by its recording. */
+uint64_t csink_moment_last_ns(const struct csink_moment *moment);
 
 /** How many recordings it has, and how many are left out since they could not be read. */
 uint32_t csink_moment_nr(const struct csink_moment *moment);

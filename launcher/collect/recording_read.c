@@ -204,6 +204,14 @@ static int copy_part(const struct part *part, struct csink_recorded *rec, char *
 	return 0;
 }
 
+int csink_recorded_copy_part(int fd, int64_t at, uint64_t bytes, struct csink_recorded *rec)
+{
+	const struct part part = {fd, (off_t)at, (off_t)bytes};
+
+	memset(rec, 0, sizeof(*rec));
+	return copy_part(&part, rec, NULL, 0);
+}
+
 static int read_part(const struct part *part, struct csink_recorded *rec, char *why, size_t why_len)
 {
 	int err = copy_part(part, rec, why, why_len);

@@ -76,6 +76,9 @@ int csink_recorded_copy(const char *path, struct csink_recorded *rec, char *why,
  */
 int csink_recorded_copy_collected(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
 
+/** The same from a part of a file that is such a copy. */
+int csink_recorded_copy_part(int fd, int64_t at, uint64_t bytes, struct csink_recorded *rec);
+
 /** Read the header alone, checked as above. */
 int csink_recorded_read_header(const char *path, struct csink_rec_header *header, char *why, size_t why_len);
 

@@ -223,6 +223,18 @@ static int remove_beside(const char *directory, const char *word)
 	return rmdir(path) ? -errno : 0;
 }
 
+/* What a run leaves beside its recordings. */
+static bool is_of_run(const char *name)
+{
+	static const char *const names[] = {CSINK_BOUNDARY_FILE, CSINK_BOUNDARY_SOCKET, CSINK_RUN_DIRECTORY_SLICES,
+					    CSINK_RUN_DIRECTORY_SLICES_NEW, CSINK_RUN_DIRECTORY_SLICES_LOCK};
+
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 /* A word whose directory could not be removed stays, so that the next try finds the directory. Returns 0, or the
  * -errno of such a directory. */
 static int empty_of_recordings(int dir_fd, const char *directory)
@@ -238,9 +250,7 @@ static int empty_of_recordings(int dir_fd, const char *directory)
 			mark_collected(dir_fd, entry->d_name, false);
 		else if (strstr(entry->d_name, CSINK_RUN_DIR_USER))
 			kept = remove_beside(directory, entry->d_name);
-		else if (!strcmp(entry->d_name, CSINK_BOUNDARY_FILE) || !strcmp(entry->d_name, CSINK_BOUNDARY_SOCKET))
-			kept = 0;
-		else
+		else if (!is_of_run(entry->d_name))
 			continue;
 		err = kept ? kept : err;
 		if (!kept)

@@ -11,6 +11,12 @@
 
 #define CSINK_RUN_DIRECTORY_PATH 256 /* what the library has room for */
 
+/* Of a run whose slices are written without a launcher: how far they are (launcher/session/slice_state.h), and the lock
+ * of the process that writes them, with its pid. */
+#define CSINK_RUN_DIRECTORY_SLICES "slices"
+#define CSINK_RUN_DIRECTORY_SLICES_NEW "slices.new"
+#define CSINK_RUN_DIRECTORY_SLICES_LOCK "slices.lock"
+
 struct csink_rec_header;
 
 struct csink_run_directory {

@@ -41,6 +41,7 @@ struct csink_command {
 	X(export)                                                                                                      \
 	X(diff)                                                                                                        \
 	X(merge)                                                                                                       \
+	X(keep)                                                                                                        \
 	X(salvage)                                                                                                     \
 	X(send)                                                                                                        \
 	X(gate)                                                                                                        \

@@ -10,8 +10,8 @@
 #include "include/internal/shared_options.h"
 
 /* Beginnings of their names. */
-static const char *const kept[] = {CSINK_ENV_RUN_ENDED "=", CSINK_ENV_MAX_PLACE "=", CSINK_ENV_PREFIX "SEND",
-				   CSINK_ENV_PREFIX "SPOOL"};
+static const char *const kept[] = {CSINK_ENV_RUN_ENDED "=",  CSINK_ENV_MAX_PLACE "=",    CSINK_ENV_PREFIX "SEND",
+				   CSINK_ENV_PREFIX "SPOOL", CSINK_ENV_PREFIX "ROTATE=", CSINK_ENV_PREFIX "KEEP"};
 
 static bool begins_with(const char *entry, const char *name)
 {

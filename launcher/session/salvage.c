@@ -31,6 +31,7 @@
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/open_profile.h"
+#include "launcher/session/slice_keeper.h"
 #include "preload/core/record/run_dir.h"
 
 /* A process that has made a directory makes its recording at once. */
@@ -149,6 +150,15 @@ static int salvage(struct csink_reading *reading, const char *directory, char to
 			 err == -EPROTO ? "recorded by another version of countersink" : strerror(-err));
 		return err;
 	}
+	err = csink_slice_keeper_salvage(directory, to, why, why_size);
+	if (!err) {
+		csink_reading_remove(reading, directory);
+		return CSINK_SALVAGED_PROFILE;
+	}
+	/* What cannot be read of its slices does not keep the run from its profile. */
+	if (err != -ENOENT && err != -EBADMSG)
+		return err;
+	*to = '\0';
 	if (run.is_empty && !*run.output) {
 		csink_reading_remove(reading, directory);
 		return CSINK_SALVAGED_EMPTY;

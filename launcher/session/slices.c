@@ -26,6 +26,7 @@
 #include "launcher/profile/profile.h"
 #include "launcher/session/output_place.h"
 #include "launcher/session/outside.h"
+#include "launcher/session/slice_state.h"
 #include "launcher/symbols/symbols_kept.h"
 
 #define WRITER_NICE 10
@@ -129,8 +130,22 @@ struct csink_slice csink_slices_describe(const struct csink_slices *s, uint64_t 
 	};
 }
 
-/* Under the first name that is not taken. */
-static int write_slice(struct csink_slices *s, const struct csink_profile *profile, char *path)
+/* What is stored counts from the moment on at which the slice has its name. A last slice is written in any case. */
+static int publish(struct csink_slices *s, const struct csink_profile *profile, const struct csink_slice_next *next)
+{
+	int err = s->is_stored ? csink_slice_state_prepare(s, next) : 0;
+
+	if (err && err != -EEXIST && next->is_last)
+		err = 0;
+	return err ?: csink_pprof_write_as(profile, next->path, CSINK_OUTFILE_ONCE);
+}
+
+/*
+ * Under the first name that is not taken.
+ * @to  up to where it reaches; NULL: that is not known, and not stored.
+ */
+static int write_slice(struct csink_slices *s, const struct csink_profile *profile, const struct csink_moment *to,
+		       bool is_last, char *path)
 {
 	uint64_t number = s->next_number;
 	int err = -EEXIST;
@@ -138,8 +153,14 @@ static int write_slice(struct csink_slices *s, const struct csink_profile *profi
 	for (int i = 0; err == -EEXIST && i < MAX_NAMES; i++, number++) {
 		err = csink_slice_names_make(&s->names, s->named_ns, number, path, PATH_MAX);
 		if (!err)
-			err = csink_pprof_write_as(profile, path, CSINK_OUTFILE_ONCE);
+			err = publish(s, profile,
+				      &(struct csink_slice_next){
+					      .to = to, .path = path, .number = number + 1, .is_last = is_last});
 	}
+	if (s->is_stored && !err)
+		csink_slice_state_commit(s);
+	else if (s->is_stored)
+		csink_slice_state_discard(s);
 	/* Where the template has a time, each slice begins without a number. */
 	if (!err && !s->names.has_time)
 		s->next_number = number;
@@ -182,7 +203,7 @@ static void count_written(struct csink_slices *s, const char *path)
 int csink_slices_write(struct csink_slices *s, const struct csink_profile *profile)
 {
 	char path[PATH_MAX];
-	int err = write_slice(s, profile, path);
+	int err = write_slice(s, profile, NULL, false, path);
 
 	if (!err)
 		count_written(s, path);
@@ -200,7 +221,7 @@ void csink_slices_miss(struct csink_slices *s, int err)
 
 /* ---- the process that writes slices ---- */
 
-static int arm(const struct csink_slices *s)
+int csink_slices_arm(const struct csink_slices *s)
 {
 	struct itimerspec due = {.it_value = {.tv_sec = (time_t)(s->clock.due_ns / CSINK_NS_PER_S),
 					      .tv_nsec = (long)(s->clock.due_ns % CSINK_NS_PER_S)}};
@@ -213,17 +234,31 @@ static int write_until(struct csink_slices *s, struct csink_moment *to)
 {
 	struct csink_slice slice = csink_slices_describe(s, csink_moment_ns(to), false);
 	struct csink_profile *profile = NULL;
+	char path[PATH_MAX];
 	int err = csink_collect_slice(s->base, to, &slice, &profile);
 
 	if (!err)
-		err = csink_slices_write(s, profile);
+		err = write_slice(s, profile, to, false, path);
 	csink_profile_free(profile);
 	if (err)
 		return err;
-	s->answer.nr_taken += csink_moment_take_ended(to, TAKE_LEAST);
 	csink_moment_free(s->base);
 	s->base = to;
+	s->start_monotonic_ns = csink_moment_ns(to);
+	s->start_realtime_ns = s->next_start_realtime_ns;
+	s->named_ns = s->next_named_ns;
+	count_written(s, path);
 	return 0;
+}
+
+/* Of the recordings of programs that have ended, slices have all. */
+static void take_ended(struct csink_slices *s)
+{
+	uint32_t nr_taken = csink_moment_take_ended(s->base, TAKE_LEAST);
+
+	s->answer.nr_taken += nr_taken;
+	if (nr_taken && s->is_stored)
+		csink_slice_state_store(s);
 }
 
 void csink_slices_count_missed(struct csink_slices *s, uint64_t former_ns)
@@ -232,15 +267,15 @@ void csink_slices_count_missed(struct csink_slices *s, uint64_t former_ns)
 		s->nr_missed += (uint32_t)((s->clock.due_ns - former_ns) / s->clock.slice_ns - 1);
 }
 
-/* The end of a slice. */
-static void cut(struct csink_slices *s)
+void csink_slices_cut(struct csink_slices *s)
 {
 	uint64_t realtime_ns = csink_clock_ns(CLOCK_REALTIME), former_ns = s->clock.due_ns;
-	uint64_t named_ns = csink_slice_clock_next(&s->clock, realtime_ns, csink_monotonic_ns());
 	struct csink_moment *to = NULL;
 	int err = *s->run_dir ? csink_moment_take_after(s->run_dir, s->base, false, &to) : -ENOENT;
 
-	arm(s);
+	s->next_start_realtime_ns = realtime_ns;
+	s->next_named_ns = csink_slice_clock_next(&s->clock, realtime_ns, csink_monotonic_ns());
+	csink_slices_arm(s);
 	if (err == -ENOENT) /* no program has started that is recorded */
 		return;
 	csink_slices_count_missed(s, former_ns);
@@ -251,15 +286,13 @@ static void cut(struct csink_slices *s)
 		csink_slices_miss(s, err);
 		return;
 	}
-	s->start_monotonic_ns = csink_moment_ns(to);
-	s->start_realtime_ns = realtime_ns;
-	s->named_ns = named_ns;
+	take_ended(s);
 }
 
-int csink_slices_write_last(struct csink_slices *s, const struct csink_profile *profile)
+static int publish_last(struct csink_slices *s, const struct csink_profile *profile, const struct csink_moment *to)
 {
 	char path[PATH_MAX];
-	int err = write_slice(s, profile, path);
+	int err = write_slice(s, profile, to, true, path);
 
 	if (err)
 		err = csink_output_elsewhere(path, profile, err, "the last slice");
@@ -268,7 +301,12 @@ int csink_slices_write_last(struct csink_slices *s, const struct csink_profile *
 	return err;
 }
 
-static int write_last(struct csink_slices *s)
+int csink_slices_write_last(struct csink_slices *s, const struct csink_profile *profile)
+{
+	return publish_last(s, profile, NULL);
+}
+
+int csink_slices_end(struct csink_slices *s, uint64_t end_ns)
 {
 	struct csink_profile *profile = NULL;
 	struct csink_moment *to = NULL;
@@ -277,14 +315,15 @@ static int write_last(struct csink_slices *s)
 
 	if (err == -ENOENT && !s->base) /* nothing was recorded: totals alone */
 		err = 0;
-	if (s->base && csink_monotonic_ns() >= s->clock.due_ns)
-		s->nr_missed += (uint32_t)((csink_monotonic_ns() - s->clock.due_ns) / s->clock.slice_ns + 1);
-	slice = csink_slices_describe(s, to ? csink_moment_ns(to) : csink_monotonic_ns(), true);
+	end_ns = end_ns ?: to ? csink_moment_ns(to) : csink_monotonic_ns();
+	if (s->base && end_ns >= s->clock.due_ns)
+		s->nr_missed += (uint32_t)((end_ns - s->clock.due_ns) / s->clock.slice_ns + 1);
+	slice = csink_slices_describe(s, CSINK_MAX(end_ns, s->start_monotonic_ns), true);
 	err = err ?: csink_collect_slice(s->base, to, &slice, &profile);
 	if (err)
 		csink_say("no last slice: %s", strerror(-err));
 	else
-		err = csink_slices_write_last(s, profile);
+		err = publish_last(s, profile, to);
 	csink_profile_free(profile);
 	csink_moment_free(to);
 	csink_moment_free(s->base);
@@ -407,10 +446,10 @@ static void serve(struct csink_slices *s, int fd)
 	s->fd = fd;
 	s->timer_fd = fds[1].fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	csink_symbols_keep_begin();
-	arm(s);
+	csink_slices_arm(s);
 	while (poll(fds, CSINK_ARRAY_SIZE(fds), -1) < 0 || !fds[0].revents) {
 		if (fds[1].revents && read(s->timer_fd, &times, sizeof(times)) == sizeof(times))
-			cut(s);
+			csink_slices_cut(s);
 	}
 	memcpy(none.command, s->outside->command, sizeof(none.command));
 	s->outside = &none;
@@ -420,7 +459,7 @@ static void serve(struct csink_slices *s, int fd)
 	} else {
 		csink_outside_note(&none, "countersink was killed: what the command does from here on is in no slice");
 	}
-	s->answer.err = write_last(s);
+	s->answer.err = csink_slices_end(s, 0);
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
 	put(fd, &s->answer, sizeof(s->answer));
@@ -473,7 +512,7 @@ int csink_slices_finish(struct csink_slices *s)
 		csink_outside_note(s->outside, "the process that wrote slices was ended: this slice has the whole run, "
 					       "also what slices before it have");
 	}
-	s->answer.err = write_last(s);
+	s->answer.err = csink_slices_end(s, 0);
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
 	return s->answer.err;

@@ -18,8 +18,6 @@
 #include "launcher/session/slice_clock.h"
 #include "launcher/session/slice_names.h"
 
-#define CSINK_SLICES_FREQUENCY 97 /* by default: for programs that run for months */
-
 /* Rows of the commands that can write slices. */
 #define CSINK_SLICES_OPTIONS(X)                                                                                        \
 	X(ROTATE, 0, "SECONDS", "", CSINK_OPT_SECONDS | CSINK_OPT_UNITS,                                               \
@@ -40,6 +38,7 @@ struct csink_slices {
 	struct csink_outside *outside;                   /* the run's description, and at its end its totals */
 	void (*on_written)(void *arg, const char *path); /* in the process that has written a slice; may be NULL */
 	void *arg;
+	bool is_stored; /* what the next slices need is kept in run_dir, for a process that goes on with them */
 
 	/* Of the launcher, and in the end what came of it. */
 	int fd; /* to the process that writes slices, and in that one to the launcher; -1: there is none */
@@ -56,6 +55,7 @@ struct csink_slices {
 	uint64_t next_number;
 	uint64_t run_start_realtime_ns, start_monotonic_ns, start_realtime_ns; /* start: of the slice that goes on */
 	uint64_t named_ns;                                                     /* that its name has */
+	uint64_t next_start_realtime_ns, next_named_ns;                        /* of the one after it */
 	uint32_t nr_missed;                                                    /* before it, whose time it has */
 	char missed_why[200];
 	bool is_failing;           /* that has been reported */
@@ -106,6 +106,19 @@ void csink_slices_cancel(struct csink_slices *slices);
 
 /** The run begins: its first slice, and the end of that. */
 void csink_slices_start(struct csink_slices *slices);
+
+/** Set timer_fd to the end of the slice that goes on. Returns 0 or -errno. */
+int csink_slices_arm(const struct csink_slices *slices);
+
+/** That end: write what came in the slice, from the recordings in run_dir. Without those nothing happens. */
+void csink_slices_cut(struct csink_slices *slices);
+
+/**
+ * The run has ended: write the last slice, elsewhere where its place cannot be written.
+ * @end_ns  when, CLOCK_MONOTONIC; 0: now.
+ * Returns as csink_slices_finish().
+ */
+int csink_slices_end(struct csink_slices *slices, uint64_t end_ns);
 
 /** The slice that goes on, up to a moment of CLOCK_MONOTONIC. */
 struct csink_slice csink_slices_describe(const struct csink_slices *slices, uint64_t end_ns, bool is_last);

@@ -62,6 +62,7 @@ done <<-ROWS
 	1 reserve --status --json --lock-file=lock
 	1 reserve -V
 	1 persist list --json
+	1 keep --help
 	1 salvage --help
 	1 send --help
 	1 top --help

@@ -36,6 +36,7 @@
 #include "launcher/session/leftovers.h"
 #include "launcher/session/open_profile.h"
 #include "launcher/session/send_profile.h"
+#include "launcher/session/slice_keeper.h"
 #include "launcher/symbols/symbols_fetch.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"
@@ -297,6 +298,81 @@ static int read_inputs(const struct csink_options *o, char **paths, int nr, stru
 	return err;
 }
 
+/* ---- the end of a run without launcher that has slices ---- */
+
+static void send_slice(void *arg, const char *path)
+{
+	csink_send_by_environment(path, *(const bool *)arg);
+}
+
+/* The whole run, of which there are slices alone. */
+static int print_whole(const struct csink_options *o, const struct csink_slice_keeper *k)
+{
+	struct csink_profile *whole;
+	char why[CSINK_WHY_BYTES];
+	int err;
+
+	if (k->slices.answer.nr_taken) {
+		csink_say("no report of the whole run, which had more than 1,000 processes: `countersink merge` of its "
+			  "slices makes it");
+		return 0;
+	}
+	err = csink_profile_open(k->directory.path, &whole, why, sizeof(why));
+	if (err) {
+		csink_say("%s", why);
+		return err;
+	}
+	err = narrow(o, whole);
+	if (!err)
+		err = print(o, whole, NULL);
+	csink_profile_free(whole);
+	return err;
+}
+
+/* In the background where processes of the run go on: the program that starts us has ended, and does not wait. */
+static void go_on(struct csink_slice_keeper *k)
+{
+	if (csink_slice_keeper_detach(k) <= 0)
+		return;
+	csink_slice_keeper_run(k);
+	if (!csink_slice_keeper_end(k, 0))
+		csink_slice_keeper_remove(k);
+	_exit(0);
+}
+
+/* Returns what to exit with; -1: the run has no slices. */
+static int end_slices(const struct csink_options *o, const char *path, bool quiet)
+{
+	static struct csink_slice_keeper k = {.lock_fd = -1, .directory.fd = -1};
+	bool goes_on;
+	int err;
+
+	if (!getenv(CSINK_ENV_RUN_ENDED) || !csink_slice_keeper_is_of(path))
+		return -1;
+	err = csink_slice_keeper_take(&k, path) ?: csink_slice_keeper_load(&k);
+	k.slices.on_written = send_slice;
+	k.slices.arg = &quiet;
+	if (err) {
+		csink_slice_keeper_release(&k);
+		if (err == -EBADMSG || err == -ENOENT)
+			return -1; /* one profile has all */
+		return csink_fail(CSINK_EXIT_FAILED, "no last slice: %s: %s", path, strerror(-err));
+	}
+	goes_on = csink_slice_keeper_goes_on(&k);
+	if (goes_on)
+		go_on(&k);
+	else
+		err = csink_slice_keeper_end(&k, 0);
+	if (!quiet) {
+		err = print_whole(o, &k) ?: err;
+		csink_slices_say(&k.slices);
+	}
+	if (!goes_on && !err)
+		csink_slice_keeper_remove(&k);
+	csink_slice_keeper_release(&k);
+	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+}
+
 static int report(const struct csink_options *o, char **paths, int nr)
 {
 	const char *path = *paths;
@@ -308,6 +384,9 @@ static int report(const struct csink_options *o, char **paths, int nr)
 	int err, printed;
 
 	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
+	err = *output ? end_slices(o, path, quiet) : -1;
+	if (err >= 0)
+		return err;
 	err = read_inputs(o, paths, nr, &reading, &profile);
 	is_dir = reading.fd >= 0;
 	if (err) {

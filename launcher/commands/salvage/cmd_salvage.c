@@ -3,20 +3,15 @@
  * in a process that finds a killed run's recordings at its start.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
-#include "include/internal/shared_options.h"
 #include "launcher/base/message.h"
-#include "launcher/base/standard_streams.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/salvage/salvage_options.h"
+#include "launcher/session/detach.h"
 #include "launcher/session/salvage.h"
 #include "launcher/session/send_profile.h"
 #include "preload/core/record/run_dir.h"
@@ -82,28 +77,6 @@ static void announce(const char *directory, void *context)
 	csink_salvage_announce(directory, 0);
 }
 
-/* The program that starts must not wait for us: neither for our end, nor for ours of its pipes. */
-static void detach(void)
-{
-	int fd;
-
-	signal(SIGALRM, SIG_DFL); /* of a program that waits for this helper */
-	unsetenv(CSINK_ENV_RUN_ENDED);
-	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		close(fd);
-	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (open("/dev/null", O_RDWR) != fd)
-			exit(CSINK_EXIT_FAILED);
-	csink_descriptors_close_from(STDERR_FILENO + 1);
-	setsid();
-	/* Neither the program's urgency nor its protection from a lack of memory. */
-	sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
-	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (write(fd, "1000", 4) < 0 || chdir("/") || nice(10) < 0)
-		errno = 0;
-	close(fd);
-}
-
 static int main_salvage(const struct csink_options *o, int nr, char **operands)
 {
 	struct salvaged all = {.quiet = csink_options_bool(o, CSINK_SALVAGE_OPT_QUIET)};
@@ -112,7 +85,7 @@ static int main_salvage(const struct csink_options *o, int nr, char **operands)
 	const char *const *from = nr ? (const char *const *)operands : places;
 
 	if (csink_options_bool(o, CSINK_SALVAGE_OPT_DETACH))
-		detach();
+		csink_detach(0);
 	csink_run_dir_places(places);
 	if (!nr)
 		nr = CSINK_RUN_DIR_PLACES;

@@ -101,10 +101,9 @@ void csink_config_read(void)
 {
 	struct csink_config *config = &csink_config;
 	const char *run_dir = getenv(CSINK_ENV_RUN_DIR), *owner = getenv(CSINK_ENV_RUN_OWNER);
-	const char *parent = getenv(CSINK_ENV_RUN_PARENT);
+	const char *parent = getenv(CSINK_ENV_RUN_PARENT), *rotate;
 
 	config->events = value_of(option_EVENTS);
-	config->frequency = number_of(option_FREQUENCY, CSINK_DEFAULT_FREQUENCY);
 	config->period = number_of(option_PERIOD, 0);
 	config->engine = name_of(option_ENGINE, csink_engine_parse);
 	config->unwind = name_of(option_UNWIND, csink_unwind_parse);
@@ -123,6 +122,10 @@ void csink_config_read(void)
 	config->output = getenv(option_OUTPUT);
 	config->shell_is_outside = getenv(CSINK_ENV_RUN_SHELL) != NULL;
 	config->standalone = !run_dir || !*run_dir || (owner && *owner);
+	config->has_slices = config->standalone && (rotate = getenv(CSINK_ENV_PREFIX "ROTATE")) && *rotate;
+	config->frequency = number_of(option_FREQUENCY, CSINK_DEFAULT_FREQUENCY);
+	if (config->has_slices && !(getenv(option_FREQUENCY) && *getenv(option_FREQUENCY)))
+		config->frequency = CSINK_SLICES_FREQUENCY;
 	if (!config->output || !*config->output)
 		config->output = config->standalone ? CSINK_LIB_DEFAULT_OUTPUT : default_of(option_OUTPUT);
 	if (run_dir && strlen(run_dir) < sizeof(config->run_dir))

@@ -22,6 +22,7 @@ struct csink_config {
 	bool quiet, report, off_cpu, timeline;
 	bool shell_is_outside; /* system(3) and popen(3) start a program that cannot be injected */
 	bool standalone;       /* no launcher: the profile is made by us at exit */
+	bool has_slices;       /* standalone: and slices of it while it goes on */
 	char run_dir[256];     /* changed by csink_handover_begin() alone */
 	const char *follow;    /* "all", "none" or names */
 	pid_t parent;          /* the launcher; 0: there is none */

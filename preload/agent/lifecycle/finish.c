@@ -113,6 +113,7 @@ struct helper {
 	char *stack_end; /* of run_helper() */
 	bool is_root;    /* it takes back the rights of root, which the program has put aside */
 	bool is_silent;  /* in the background: nothing of the program's may stay open in it */
+	bool begins;     /* in the background once it has begun: until then it may complain */
 	bool is_awaited;
 	int err;
 };
@@ -125,7 +126,7 @@ static int run_helper(void *arg)
 	uint64_t none = 0;
 
 	if (helper->is_silent)
-		csink_rawcall(__NR_close_range, 0, ~0U, 0);
+		csink_rawcall(__NR_close_range, helper->begins ? STDERR_FILENO + 1 : 0, ~0U, 0);
 	/* The program waits for a second at most. Such a helper may be killed at any moment. */
 	if (helper->is_silent && helper->is_awaited)
 		csink_rawcall(SYS_setitimer, ITIMER_REAL, &second, NULL);
@@ -194,15 +195,29 @@ static bool needs_root(const char *run_dir)
 	       effective && (!real || !saved) && csink_run_dir_is_of(run_dir, 0);
 }
 
+/* How a helper is started. */
+enum how {
+	IS_ROOT = 1,
+	IS_SILENT = 2,
+	IS_AWAITED = 4,
+	BEGINS = 8,
+};
+
 /* Executes countersink with @argv, whose first place is free. Returns 0 or a positive errno. */
-static int start_helper(const char **argv, bool is_root, bool is_silent, bool is_awaited)
+static int start_helper(const char **argv, unsigned int how)
 {
 	char program[PATH_MAX];
 	/* Two stacks and the environment. Not malloc'ed: the process may be ending in a signal handler. */
 	size_t bytes = 2 * HELPER_STACK + environment_bytes();
 	char *stack = csink_private_map(bytes), **envp = (char **)(stack + 2 * HELPER_STACK);
-	struct helper helper = {(char *const *)argv, envp,  stack + HELPER_STACK, is_root, is_silent,
-				is_awaited,          ENOENT};
+	struct helper helper = {.argv = (char *const *)argv,
+				.envp = envp,
+				.stack_end = stack + HELPER_STACK,
+				.is_root = how & IS_ROOT,
+				.is_silent = how & IS_SILENT,
+				.begins = how & BEGINS,
+				.is_awaited = how & IS_AWAITED,
+				.err = ENOENT};
 	uint64_t all = ~0ULL, saved;
 	int status = 0;
 	pid_t pid;
@@ -230,7 +245,7 @@ static int start_helper(const char **argv, bool is_root, bool is_silent, bool is
 static void make_profile(const char *run_dir, const char *to)
 {
 	const char *argv[] = {NULL, "report", "-o", to, csink_config.report ? "--" : "--quiet", run_dir, NULL};
-	int err = start_helper(argv, needs_root(run_dir), false, true);
+	int err = start_helper(argv, IS_AWAITED | (needs_root(run_dir) ? IS_ROOT : 0));
 
 	/* A kernel has these flags of clone(2). */
 	if (err)
@@ -242,13 +257,46 @@ static void make_profile(const char *run_dir, const char *to)
 	/* It has reported any other failure itself. */
 }
 
-void csink_finish_salvage(const char *place)
+/* Would a helper that goes on in the background become a child of this process, which its wait() finds? */
+static bool becomes_parent(void)
 {
-	const char *argv[] = {NULL, "salvage", "--detach", place, NULL};
 	int is_subreaper = 0;
 
 	csink_rawcall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_subreaper);
-	start_helper(argv, false, true, is_subreaper || csink_process.pid == 1);
+	return is_subreaper || csink_process.pid == 1;
+}
+
+void csink_finish_salvage(const char *place)
+{
+	const char *argv[] = {NULL, "salvage", "--detach", place, NULL};
+
+	start_helper(argv, IS_SILENT | (becomes_parent() ? IS_AWAITED : 0));
+}
+
+void csink_finish_keep(void)
+{
+	char pid[12], comm[17] = "";
+	const char *argv[] = {NULL,
+			      "keep",
+			      "--detach",
+			      "-p",
+			      pid,
+			      "--command",
+			      comm,
+			      "--output",
+			      csink_config.output,
+			      csink_config.run_dir,
+			      NULL};
+	int err = EPERM;
+
+	snprintf(pid, sizeof(pid), "%d", (int)csink_process.pid);
+	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
+	if (!becomes_parent())
+		err = start_helper(argv, IS_SILENT | BEGINS | IS_AWAITED);
+	if (err)
+		csink_finish_complain("no slices, but one profile at the end: %s",
+				      err == EPERM ? "this process would become the parent of the one that writes them"
+						   : strerror(err));
 }
 
 /* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */

@@ -25,6 +25,12 @@ void csink_finish_image(void);
 void csink_finish_salvage(const char *place);
 
 /**
+ * At the start of a run without a launcher that is to have slices: start the process that writes them, and wait until
+ * it has begun. Context: init.
+ */
+void csink_finish_keep(void);
+
+/**
  * The program closes its stderr for good, as coreutils do before they exit: a copy is kept for the report, if one is to
  * be printed there at the end. Context: thread.
  */

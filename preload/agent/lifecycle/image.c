@@ -202,10 +202,21 @@ static bool open_first_recording(void)
 	return has_recording(err);
 }
 
+/* With slices: a clock's event costs at each switch of threads, a timer that the kernel's tick serves does not. */
+static bool prefers_timer(void)
+{
+	struct timespec tick;
+
+	return csink_config.has_slices && csink_config.engine == CSINK_NR_ENGINES && !csink_config.off_cpu &&
+	       !csink_plan.cpu_event && !csink_rawcall(SYS_clock_getres, CLOCK_REALTIME_COARSE, &tick) &&
+	       csink_engine_state.period_ns >= 2 * (uint64_t)tick.tv_nsec;
+}
+
 static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 {
 	struct csink_thread *thread;
 	char problem[700] = "";
+	bool is_by_timer;
 
 	csink_modules_reserve();
 	thread = csink_thread_get();
@@ -223,13 +234,20 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	csink_housekeeping_init(NULL);
 	csink_phases_init();
 	csink_engine_state.install_signal = csink_signal_install;
-	csink_engine_state.wanted = csink_config.engine;
+	is_by_timer = prefers_timer();
+	csink_engine_state.wanted = is_by_timer ? CSINK_ENGINE_TIMER : csink_config.engine;
 	main_stack(&thread->stack);
 	atomic_store_explicit(&csink_process.active, 1, memory_order_release);
 	csink_thread_start(thread, CSINK_THREAD_MAIN);
 	csink_untracked_threads_at_start();
 	if (csink_engine_is_go())
 		csink_arm_for_children();
+	if (is_by_timer && csink_config.owner == csink_process.pid)
+		csink_recording_note(
+			&csink_own_recording, &thread->writer, 0,
+			CSINK_ENV_PREFIX
+			"ROTATE samples by timers, which cost nothing where threads switch; " CSINK_ENV_PREFIX
+			"ENGINE=sigtrap is more exact");
 	if (*problem)
 		csink_recording_note(&csink_own_recording, &thread->writer, 1, "%s", problem);
 	if (*csink_config.own_run)
@@ -357,6 +375,7 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 {
 	uint64_t cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 	const char *due;
+	bool is_first;
 
 	csink_config_read();
 	due = csink_own_run_is_due();
@@ -370,11 +389,15 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 		return;
 	}
 	csink_bus_guard_enter(); /* a recording may be truncated as soon as it is there */
+	is_first = !*csink_config.run_dir;
 	if (open_first_recording()) {
 		/* Under a filter not all the calls that this takes may be allowed; a tracer may wait for the helper. */
 		if (csink_config.standalone && csink_config.owner == getpid() && status && !status->nr_filters &&
-		    !status->tracer)
+		    !status->tracer) {
 			csink_killed_runs_look();
+			if (csink_config.has_slices && is_first)
+				csink_finish_keep();
+		}
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);
 		note_filter(why);

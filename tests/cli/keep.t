@@ -1,0 +1,296 @@
+#!/bin/bash
+# COUNTERSINK_ROTATE without a launcher: a process of countersink's own, the keeper, writes a profile of each slice. Whatever
+# is killed, all slices together have what the recordings have, once.
+. "$(dirname "$0")/lib.sh"
+
+mkdir -m 711 shm out
+XDG_RUNTIME_DIR=$TMP/shm
+TMPDIR=$TMP/none
+COUNTERSINK_PLACE=$TMP/shm
+export XDG_RUNTIME_DIR TMPDIR COUNTERSINK_PLACE
+trap 'touch "$TMP/go"; pkill -CONT -f "keep .*$TMP/shm"; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+
+PYTHON=$(python3 -c 'import sys; print(sys.executable)') # not a script that finds it
+
+exec=
+# with ROTATE COMMAND...: without a launcher; slices are out/x.TIME.NUMBER.pb.gz.
+with() {
+	rotate=$1
+	shift
+	$exec env LD_PRELOAD="$LIB" COUNTERSINK_ROTATE="$rotate" COUNTERSINK_KEEP=0 COUNTERSINK_FREQUENCY=997 \
+		COUNTERSINK_OUTPUT="$TMP/out/x.pb.gz" "$@"
+}
+start() { # ROTATE COMMAND...: in the background, until there is a file `go`
+	rm -rf go out/* shm/* whole copy
+	exec=exec with "$@" >said 2>err &
+	program=$!
+}
+keeper() { # its pid, by its lock
+	cat shm/countersink-*/slices.lock 2>/dev/null
+}
+has_keeper() {
+	kill -0 "$(keeper)" 2>/dev/null
+}
+has_slices() { # N
+	[ "$(find out -name '*.pb.gz' | wc -l)" -ge "$1" ]
+}
+empty() {
+	test -z "$(ls "$1")"
+}
+ended() { # PID
+	! kill -0 "$1" 2>/dev/null
+}
+# The program's last work is done: countersink report waits for the keeper, which is stopped.
+finishing() {
+	pgrep -f "report -o $TMP/out/x.pb.gz .*$TMP/shm" >/dev/null
+}
+finish() { # the run ends; its recordings are in copy
+	writer=$(keeper)
+	kill -STOP "$writer" 2>/dev/null
+	touch go
+	if kill -0 "$writer" 2>/dev/null; then
+		wait_until 30 finishing
+		cp -r shm/countersink-* copy
+		kill -CONT "$writer"
+	fi
+	wait "$program"
+	status=$?
+}
+cat >rows.py <<'E2'
+# rows.py FILE: of each function what was counted of it, and of all the CPU time that samples have.
+import json, subprocess, sys
+d = json.loads(subprocess.check_output(["countersink", "report", "-j", "-a", sys.argv[1]]))
+rows = [r for r in d["rows"] if not r["pseudo"] and any(r["values"].values())]
+for r in sorted(rows, key=lambda r: (r["name"], r["module"] or "", r.get("file") or "")):
+    print(r["name"], r["module"], r.get("file"), sorted((k, v) for k, v in r["values"].items() if k != "task-clock"))
+print(sum(r["values"]["task-clock"] for r in rows), file=sys.stderr)
+E2
+facts() { # FILE KEY
+	countersink report -j -n 1 "$1" | python3 -c '
+import json, sys
+print("; ".join(f[len(sys.argv[1]) + 2:] for f in json.load(sys.stdin)["facts"] if f.startswith(sys.argv[1] + ": ")))' "$2"
+}
+merged_as_whole() { # NAME
+	countersink merge -q -o merged.pb.gz out/*.pb.gz 2>merge.err
+	rm -f copy/slices*
+	countersink report -q -o whole.pb.gz copy 2>report.err
+	python3 rows.py merged.pb.gz >merged.rows 2>merged.ns
+	python3 rows.py whole.pb.gz >whole.rows 2>whole.ns
+	ok "$1: there are functions" test -s whole.rows
+	is "$(diff merged.rows whole.rows)" "" "$1: each function has the same counts in all slices as in one profile"
+	is "$(paste merged.ns whole.ns | awk '{ print ($1 > 0.99 * $2 && $1 < 1.01 * $2) ? "same" : $0 }')" same \
+		"$1: all have the same CPU time, but for less than 1 %"
+}
+is_ended() { # NAME: nothing is left, and the last slice alone says that the run has ended
+	ok "$1: the run's directory is removed" wait_until 30 empty shm
+	is "$(for f in out/*.pb.gz; do facts "$f" run; done | uniq | paste -sd,)" "goes on,ended" "$1: the last slice alone has the run's end"
+	is "$(for f in out/*.pb.gz; do facts "$f" slice; done)" "$(seq "$(find out -name '*.pb.gz' | wc -l)")" "$1: slices are numbered from 1"
+}
+
+# ---- as a launcher's
+# shellcheck disable=SC2016
+until_go='until [ -e go ]; do "$0" 20; done; exit 7'
+start 0.2s bash -c "$until_go" "$TARGETS/burn"
+ok "slices are written while the program runs" wait_until 60 has_slices 3
+is "$(ps -o ppid= -p "$(keeper)" | tr -d ' ')" 1 "the keeper is no child of the program"
+is "$(find "/proc/$(keeper)/fd" -lname 'pipe:*' -o -lname "$TMP/said" -o -lname "$TMP/err" | wc -l)" 0 "it has no file of the program's open"
+finish
+is "$status $(cat err)" "7 " "the program's status, and no message"
+merged_as_whole "a fork tree"
+is_ended "a fork tree"
+ok "the keeper has ended" wait_until 30 ended "$writer"
+
+cat >work.py <<'E2'
+import os, resource, sys
+def work(n):
+    return sum(i * i for i in range(n))
+while not os.path.exists("go"):
+    work(20000)
+if len(sys.argv) > 1:
+    os.kill(os.getpid(), 9)
+E2
+start 0.2s "$PYTHON" work.py
+ok "python3: slices are written" wait_until 60 has_slices 3
+finish
+is "$status" 0 "python3: its status"
+merged_as_whole "python3"
+is_ended "python3"
+like "$(countersink report "$(find out -name '*.pb.gz' | sort | tail -n 1)")" '<genexpr>' "a slice has python3's functions"
+
+# ---- what is killed
+start 0.2s "$PYTHON" work.py die
+ok "a program that is killed: slices are written" wait_until 60 has_slices 2
+touch go
+wait "$program" 2>/dev/null
+is "$?" 137 "it is killed"
+is_ended "a program that is killed"
+
+start 0.2s bash -c "$until_go" "$TARGETS/burn"
+wait_until 60 has_slices 2
+kill -KILL "$(keeper)"
+wait_until 30 sh -c "! kill -0 $(keeper) 2>/dev/null"
+cp -r shm/countersink-* before
+# shellcheck disable=SC2016
+ok "its keeper is killed: the program goes on" sh -c 'kill -0 "$0"' "$program"
+finish
+is "$status $(cat err)" "7 " "without a keeper: the program's status, and no message"
+is_ended "without a keeper"
+rm -rf before
+
+start 0.2s "$PYTHON" work.py
+wait_until 60 has_slices 2
+kill -KILL "$(keeper)"
+wait_until 30 sh -c "! kill -0 $(keeper) 2>/dev/null"
+nr=$(find out -name '*.pb.gz' | wc -l)
+countersink keep shm/countersink-* >keep.out 2>keep.err &
+by_hand=$!
+ok "countersink keep goes on with the slices" wait_until 60 has_slices $((nr + 2))
+finish
+ok "it ends with the run" wait_until 30 ended "$by_hand"
+merged_as_whole "a keeper that was killed, and another"
+is_ended "a keeper that was killed, and another"
+
+# Both, at any moment: the next start has the last slice made.
+rm -rf out/* shm/*
+start 0.1s "$PYTHON" work.py
+wait_until 60 has_slices 2
+kill -KILL "$(keeper)" "$program"
+wait "$program" 2>/dev/null
+wait_until 30 sh -c "! kill -0 $(keeper) 2>/dev/null"
+cp -r shm/countersink-* copy
+is "$(find out -name '*killed*' | wc -l)" 0 "both are killed"
+# The kernel lets go of a killed process's mappings a little after its parent has waited for it.
+ok "a later start has the last slice made" wait_until 30 sh -c 'LD_PRELOAD=$0 COUNTERSINK_OUTPUT=$1/next.pb.gz /bin/true; sleep 0.1; test -z "$(ls shm)"' "$LIB" "$TMP"
+merged_as_whole "both are killed"
+
+torn=
+for round in 1 2 3 4; do
+	start 0.1s "$PYTHON" work.py
+	wait_until 60 has_slices 1
+	for kill in 1 2 3; do
+		before=$(keeper)
+		wait_until 30 has_slices $((kill + 1))
+		kill -KILL "$before"
+		wait_until 30 ended "$before"
+		countersink keep -q shm/countersink-* 2>>keep.err &
+		wait_until 30 has_keeper
+	done
+	finish
+	wait_until 30 empty shm
+	countersink merge -q -o merged.pb.gz out/*.pb.gz 2>merge.err
+	rm -f copy/slices*
+	countersink report -q -o whole.pb.gz copy 2>report.err
+	python3 rows.py merged.pb.gz >merged.rows 2>merged.ns
+	python3 rows.py whole.pb.gz >whole.rows 2>whole.ns
+	{ [ -s whole.rows ] && cmp -s merged.rows whole.rows; } || {
+		torn="$torn $round"
+		diag "$(cat report.err merge.err; diff merged.rows whole.rows | head -n 20)"
+	}
+done
+is "$torn" "" "keepers that are killed again and again: each function has the same counts in all slices as in one profile"
+
+# ---- who is waited for
+# shellcheck disable=SC2016
+start 0.2s bash -c '(until [ -e go ]; do "$0" 20; done; touch last) & until [ -e first ]; do "$0" 10; done' "$TARGETS/burn"
+wait_until 60 has_slices 1
+touch first
+wait "$program"
+is "$? $(cat err)" "0 " "a program with a child that lives on ends as it does"
+nr=$(find out -name '*.pb.gz' | wc -l)
+ok "slices of the child are written" wait_until 60 has_slices $((nr + 2))
+touch go
+ok "its end is the run's" wait_until 30 empty shm
+ok "and comes after its work" test -e last
+is_ended "a child that lives on"
+rm -f first last
+
+start 0.2s "$TARGETS/daemonizes"
+wait "$program"
+is "$?" 0 "a daemon's first process ends"
+ok "a daemon's run ends with it" wait_until 60 empty shm
+ok "it has a slice" has_slices 1
+
+rm -rf out/* shm/*
+with 1h /bin/true
+is "$? $(find out -name 'x.20*Z.0001.pb.gz' | wc -l) $(ls shm)" "0 1 " "a short program has one slice"
+is "$(facts "$(echo out/*)" run)" ended "it has the run's end"
+got=$(with 1h sh -c 'ls /proc/self/fd | wc -l; ps -o comm= --ppid $$ | grep -c countersink; wait; echo done' 2>&1)
+is "$got" "$(sh -c 'ls /proc/self/fd | wc -l'; printf '0\ndone')" "the program has no further file or child, and its output ends with it"
+rm -rf out/*
+COUNTERSINK_REPORT=1 with 1h "$TARGETS/burn" 50 >said 2>err
+like "$(cat err)" ' burn_60' "COUNTERSINK_REPORT=1: the report is printed"
+like "$(tail -n 1 err)" '^countersink: 1 slice written, 0 removed .*; the last one is .*/out/x\.20.*\.0001\.pb\.gz' "and where the last slice is"
+rm -rf out/*
+(cd out && LD_PRELOAD=$LIB COUNTERSINK_ROTATE=1h COUNTERSINK_OUTPUT='%c.%t.pb.gz' "$TARGETS/burn" 5 >/dev/null)
+ok "a template that is relative, with %t" sh -c 'ls out/burn.20*Z.pb.gz'
+
+# ---- what is not possible
+rm -rf out/*
+with soon "$TARGETS/burn" 5 >said 2>err
+is "$? $(ls out)" "0 x.pb.gz" "a rotation that is none: the program runs, and has one profile"
+like "$(cat err)" "^countersink: COUNTERSINK_ROTATE in the environment: 'soon' is not a time above 0" "it is reported"
+rm -rf out/*
+LD_PRELOAD=$LIB COUNTERSINK_ROTATE=1h COUNTERSINK_OUTPUT=/dev/null "$TARGETS/burn" 5 >said 2>err
+like "$?: $(cat err)" '^0: countersink: COUNTERSINK_OUTPUT in the environment: /dev/null is not a regular file|^0: countersink: .*/dev/null is not a regular file' \
+	"slices that have no names: the program runs, and it is reported"
+rm -rf out/*
+if [ "$(id -u)" = 0 ] && unshare -pf true 2>/dev/null; then
+	# shellcheck disable=SC2016
+	unshare -pf --mount-proc sh -c 'LD_PRELOAD=$0 COUNTERSINK_ROTATE=1h COUNTERSINK_OUTPUT=$1/out/x.pb.gz exec python3 -c "
+import os
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print(os.getpid(), \"no child\")"' "$LIB" "$TMP" >said 2>err
+	is "$(tail -n 1 said) $(ls out)" "1 no child x.pb.gz" "a program that is PID 1 has no child of ours, and one profile"
+	like "$(cat err)" '^countersink: no slices, but one profile at the end: this process would become the parent' "it is reported"
+else
+	skip "a program that is PID 1" "no pid namespaces here"
+fi
+rm -rf out/* shm/*
+start 0.2s "$PYTHON" work.py
+wait_until 60 has_slices 1
+mv out elsewhere
+ln -s missing out
+countersink keep -q shm/countersink-* 2>err &
+again=$!
+wait_until 30 sh -c "[ \"\$(cat shm/countersink-*/slices.lock)\" = $again ]"
+ok "a second keeper takes the place of the first" test "$(keeper)" = "$again"
+ok "slices that cannot be written are reported" wait_until 60 test -s err
+rm out
+mv elsewhere out
+nr=$(find out -name '*.pb.gz' | wc -l)
+ok "slices go on once they can be" wait_until 60 has_slices $((nr + 1))
+like "$(cat err)" '^countersink: a slice could not be written: .*; the next one will have its time, too$' "once"
+finish
+merged_as_whole "slices that could not be written"
+like "$(for f in out/*.pb.gz; do facts "$f" warning; done)" 'slices? before this one (was|were) not written' "the next one has a warning"
+
+# ---- what keep refuses
+refused() { # STATUS PATTERN NAME ARGUMENT...
+	status=$1 pattern=$2 name=$3
+	shift 3
+	countersink keep "$@" >out.txt 2>err
+	is "$?" "$status" "$name: status $status"
+	like "$(cat err)" "$pattern" "$name: the reason is reported"
+}
+mkdir -m 755 open
+mkdir -m 700 private
+refused 2 'keep takes one run directory, not 0' "no directory"
+refused 1 'missing: No such file or directory' "a directory that is missing" missing
+refused 1 'open: not a directory of this user alone' "a directory that others may enter" open
+refused 2 'private has no slices to go on with: how long is one\? \(--rotate=60s\)' "a run without slices" private
+refused 2 "option --rotate: 'x' is not a time" "a rotation that is none" --rotate=x private
+head -c 20000 /dev/urandom >private/slices
+refused 1 'private: its slices are of another version of countersink, or damaged' "damage" private
+# Of a killed run with damage there is one profile.
+rm -rf out/* shm/*
+start 0.1s "$PYTHON" work.py
+wait_until 60 has_slices 1
+kill -KILL "$(keeper)" "$program"
+wait "$program" 2>/dev/null
+printf garbage >"$(echo shm/countersink-*)/slices"
+wait_until 30 sh -c '"$0" salvage -q shm; test -z "$(ls shm)"' "$COUNTERSINK"
+is "$(find out -name '*killed-*' | wc -l)" 1 "where it is damaged how far they are, a killed run has one profile of all"
+
+done_testing
