@@ -266,6 +266,11 @@ soak-leaks: all $(B)/tests/targets/soak ## prove that make soak finds leaks: sev
 		BUILD=$(CURDIR)/$(B) tests/guests/soak.py 60 $$leak 100 || exit 1; done
 
 # Churn of processes, threads and objects: SOAK_SECONDS to deepen.
+.PHONY: soak-services
+soak-services: all ## servers under load with slices, in each way, their processes killed at random (SOAK_SECONDS)
+	scripts/install-deps services
+	tests/services/soak --keepers --seconds=$(SOAK_SECONDS)
+
 .PHONY: soak
 SOAK_SECONDS ?= 600
 soak: all $(B)/tests/targets/soak ## look for leaks of memory, files, threads and descriptors

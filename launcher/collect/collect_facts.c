@@ -101,10 +101,19 @@ static bool has_past_former(const struct collector *c, const struct image *image
 }
 
 /* Of a slice, how much of its processes and threads slices before have: a merge counts these once. */
+static void add_continued_fact(struct collector *c, uint64_t processes, uint64_t threads)
+{
+	struct utsname name;
+
+	if (!uname(&name))
+		csink_profile_fact_add(c->p, CSINK_FACT_CONTINUED, "%s/%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+				       name.nodename, c->slice->run_start_realtime_ns, c->slice->number, processes,
+				       threads);
+}
+
 static void add_continued(struct collector *c)
 {
 	uint64_t processes = 0, threads = 0;
-	struct utsname name;
 
 	for (uint32_t i = 0; i < c->nr_images; i++) {
 		const struct image *image = &c->images[i];
@@ -119,10 +128,7 @@ static void add_continued(struct collector *c)
 		else
 			threads += was_before && !goes_on;
 	}
-	if (!uname(&name))
-		csink_profile_fact_add(c->p, CSINK_FACT_CONTINUED, "%s/%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-				       name.nodename, c->slice->run_start_realtime_ns, c->slice->number, processes,
-				       threads);
+	add_continued_fact(c, processes, threads);
 }
 
 /* Processes: pids that are in the profile. Threads: main threads that went on through exec count once. */
@@ -146,6 +152,8 @@ static void add_counts(struct collector *c)
 	csink_profile_fact_add(c->p, CSINK_FACT_THREADS, "%" PRIu64, threads);
 	if (c->slice && c->now)
 		add_continued(c);
+	else if (c->slice)
+		add_continued_fact(c, c->slice->former_processes, c->slice->former_threads);
 }
 
 /* The run's own description, which each slice has. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -137,12 +138,15 @@ static int get_recording(int fd, off_t *at, struct csink_moment *moment)
 	struct csink_moment_recording one = {0};
 	struct stored_recording stored;
 	int err = get(fd, at, &stored, sizeof(stored));
+	struct stat st;
 
 	if (err || stored.path_bytes >= MAX_PATH_BYTES || stored.bytes > CSINK_REC_MAX_BYTES)
 		return err ?: -EBADMSG;
 	one.is_collected = stored.is_collected;
 	one.path = calloc(1, stored.path_bytes + 1UL);
 	err = one.path ? get(fd, at, one.path, stored.path_bytes) : -ENOMEM;
+	if (!err && (fstat(fd, &st) || st.st_size - *at < (off_t)stored.bytes))
+		err = -EBADMSG;
 	err = err ?: csink_recorded_copy_part(fd, *at, stored.bytes, &one.copy);
 	*at += (off_t)stored.bytes;
 	if (!err && CSINK_APPEND(moment->at, moment->nr, moment->cap, one)) {

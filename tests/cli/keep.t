@@ -22,7 +22,7 @@ with() {
 }
 start() { # ROTATE COMMAND...: in the background, until there is a file `go`
 	rm -rf go out/* shm/* whole copy
-	exec=exec with "$@" >said 2>err &
+	exec="exec" with "$@" >said 2>err &
 	program=$!
 }
 keeper() { # its pid, by its lock

@@ -164,6 +164,73 @@ static void test_unfinished(void)
 	close(fd);
 }
 
+static struct csink_moment *load(int fd, int64_t from)
+{
+	struct csink_moment *moment = NULL;
+
+	is_num(csink_moment_load(fd, from, &moment), 0, "a moment that was stored is loaded");
+	return moment;
+}
+
+/* Whatever the file has, nothing is read beyond it; @bytes of it. Returns how often it was taken for a moment. */
+static unsigned int load_damaged(int fd, off_t bytes)
+{
+	struct csink_moment *moment;
+	unsigned int nr = 0;
+	unsigned char byte;
+
+	for (off_t at = 0; at < bytes; at += at < 256 ? 1 : 97) {
+		if (pread(fd, &byte, 1, at) != 1)
+			abort();
+		byte ^= 0xff;
+		if (pwrite(fd, &byte, 1, at) != 1)
+			abort();
+		if (!csink_moment_load(fd, 0, &moment)) {
+			csink_moment_free(moment);
+			nr++;
+		}
+		byte ^= 0xff;
+		if (pwrite(fd, &byte, 1, at) != 1)
+			abort();
+	}
+	return nr;
+}
+
+static void test_store(void)
+{
+	struct csink_moment *first, *second, *loaded;
+	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	unsigned int nr_short = 0;
+	off_t bytes;
+
+	begin();
+	first = take(0);
+	is_num(csink_moment_store(first, fd, 100), 0, "a moment is stored");
+	go_on();
+	second = take(0);
+	loaded = load(fd, 100);
+	is_between(loaded, second, (const int64_t[]){20 * MS, 3 * MS, 7 * MS, 30 * MS},
+		   "since a moment that was stored");
+	is_num((int64_t)csink_moment_ns(loaded), (int64_t)csink_moment_ns(first), "it has its time");
+	csink_moment_free(loaded);
+	is_num(csink_moment_store(second, fd, 0), 0, "another one is stored in its place");
+	loaded = load(fd, 0);
+	is_between(NULL, loaded, (const int64_t[]){50 * MS, 5 * MS, 7 * MS, 82 * MS},
+		   "until one that was stored, with another process");
+	csink_moment_free(loaded);
+	bytes = lseek(fd, 0, SEEK_END);
+	ok(load_damaged(fd, bytes) > 0, "a damaged one is refused, or has other counts");
+	for (off_t end = bytes - 1; end >= 0; end -= end < 256 ? 1 : 31) {
+		if (ftruncate(fd, end))
+			abort();
+		nr_short += csink_moment_load(fd, 0, &loaded) != -EBADMSG;
+	}
+	is_num(nr_short, 0, "one that was cut is refused");
+	csink_moment_free(first);
+	csink_moment_free(second);
+	close(fd);
+}
+
 int main(void)
 {
 	struct csink_moment *moment;
@@ -177,6 +244,7 @@ int main(void)
 	test_difference();
 	test_new_process();
 	test_unfinished();
+	test_store();
 	snprintf(name, sizeof(name), "%s/101.0.rec", directory);
 	unlink(name);
 	unlink(path);

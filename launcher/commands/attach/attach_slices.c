@@ -63,6 +63,8 @@ static int make(const struct csink_attach_slices *a, const struct csink_outside 
 	own.attached_processes = (uint32_t)a->follow->images.nr_processes;
 	own.attached_threads = (uint32_t)a->follow->images.nr_threads;
 	slice.outside = &own;
+	slice.former_processes = a->nr_processes;
+	slice.former_threads = a->nr_threads;
 	return csink_collect_slice_directory(a->directory.path, &slice, out);
 }
 
@@ -92,6 +94,8 @@ static void take(struct csink_attach_slices *a, int status)
 	}
 	free(a->base.rows);
 	a->base = a->next;
+	a->nr_processes = a->next_nr_processes;
+	a->nr_threads = a->next_nr_threads;
 	a->s->start_monotonic_ns = a->next_monotonic_ns;
 	a->s->start_realtime_ns = a->next_realtime_ns;
 	a->s->named_ns = a->next_named_ns;
@@ -120,6 +124,8 @@ static void cut(struct csink_attach_slices *a, const struct csink_outside *outsi
 	csink_slices_count_missed(a->s, former_ns);
 	err = prepare(a);
 	if (!err) {
+		a->next_nr_processes = (uint32_t)a->follow->images.nr_processes;
+		a->next_nr_threads = (uint32_t)a->follow->images.nr_threads;
 		a->writer = fork();
 		err = a->writer < 0 ? -errno : 0;
 		if (!a->writer)

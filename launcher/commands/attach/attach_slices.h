@@ -12,13 +12,15 @@
 struct csink_attach_slices {
 	struct csink_slices *s; /* shared with the children that write; NULL: none are asked for */
 	struct csink_attach_follow *follow;
-	struct csink_attach_base base; /* what slices have that were written */
+	struct csink_attach_base base;     /* what slices have that were written */
+	uint32_t nr_processes, nr_threads; /* that these slices count */
 
 	/* Of the slice that a child writes. */
 	pid_t writer;                  /* 0: there is none */
 	struct csink_attach_base next; /* the base, once it is written */
 	struct csink_run_directory directory;
 	uint64_t next_monotonic_ns, next_realtime_ns, next_named_ns;
+	uint32_t next_nr_processes, next_nr_threads;
 	int64_t *given_ns; /* shared: CPU time that slices have */
 };
 
