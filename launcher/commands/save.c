@@ -16,6 +16,7 @@
 #include "launcher/output/pprof.h"
 #include "launcher/output/report.h"
 #include "launcher/profile/fold_native.h"
+#include "launcher/profile/wall.h"
 #include "launcher/session/output_place.h"
 #include "launcher/session/slice_names.h"
 
@@ -93,9 +94,11 @@ int csink_save_anywhere(char *path, const struct csink_profile *profile)
 	return err;
 }
 
-static void print_report(const struct csink_save *save, const struct csink_profile *profile, bool all)
+static void print_report(const struct csink_save *save, struct csink_profile *profile, bool all)
 {
 	struct csink_report_options options;
+	struct csink_wall wall;
+	char why[CSINK_WHY_BYTES];
 	CSINK_AUTO_FREE char *text = NULL;
 	size_t len = 0;
 	FILE *out;
@@ -104,6 +107,10 @@ static void print_report(const struct csink_save *save, const struct csink_profi
 	if (all)
 		options.limit = 0;
 	options.file = save->path[0] ? save->path : NULL;
+	if (save->has_wall && !csink_wall_apply(profile, &(struct csink_wall_range){0, 0}, &wall, why, sizeof(why)))
+		options.wall = &wall;
+	else if (save->has_wall)
+		csink_say("no wall %% and critical %%: %s", why);
 	/* In one piece: stderr has no buffer, and other processes may write to it, as the ranks of a parallel job do.
 	 * One that takes nothing is no failure of the command's. */
 	out = open_memstream(&text, &len);
@@ -111,6 +118,8 @@ static void print_report(const struct csink_save *save, const struct csink_profi
 	if (out && !fclose(out))
 		fwrite(text, 1, len, stderr);
 	fflush(stderr);
+	if (options.wall) /* exports have no such columns */
+		csink_wall_remove(profile, &wall);
 }
 
 void csink_save_report(const struct csink_save *save, struct csink_profile *profile, enum csink_save_words words)

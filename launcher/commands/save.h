@@ -18,6 +18,7 @@ struct csink_save {
 	char exported[PATH_MAX];                  /* that name */
 	bool is_nowhere;                          /* it has been reported that no place takes the profile */
 	bool folds_native;                        /* in the report and the export: csink_fold_native() */
+	bool has_wall;                            /* in the report: csink_wall_apply() */
 };
 
 /* What is printed at the end. */

@@ -90,6 +90,8 @@ int csink_report_print(FILE *out, const struct csink_profile *p, const struct cs
 
 	if (err)
 		return err;
+	if (o->wall)
+		csink_report_table_sort(&r.table, o->wall->critical_type);
 	errno = 0;
 	csink_report_head(&r);
 	if (nr_rows) {

@@ -9,19 +9,21 @@
 #include "launcher/profile/rows.h"
 
 struct csink_profile;
+struct csink_wall;
 
 #define CSINK_REPORT_DEFAULT_ROWS 25
 #define CSINK_REPORT_DEFAULT_FOLD 1.0
 
 struct csink_report_options {
-	uint32_t limit;   /* rows at most; 0: all */
-	uint32_t width;   /* columns to fit; 0: no limit (plain, for pipes and files) */
-	bool color;       /* escape sequences */
-	bool bars;        /* a bar beside each row */
-	bool utf8;        /* the bars may use block characters */
-	const char *file; /* where the profile is, for the suggested next command; NULL: suggest none */
-	enum csink_by by; /* what the rows of the table are */
-	double fold;      /* of a tree: what has less than this many percent is folded */
+	uint32_t limit;                /* rows at most; 0: all */
+	uint32_t width;                /* columns to fit; 0: no limit (plain, for pipes and files) */
+	bool color;                    /* escape sequences */
+	bool bars;                     /* a bar beside each row */
+	bool utf8;                     /* the bars may use block characters */
+	const char *file;              /* where the profile is, for the suggested next command; NULL: suggest none */
+	enum csink_by by;              /* what the rows of the table are */
+	double fold;                   /* of a tree: what has less than this many percent is folded */
+	const struct csink_wall *wall; /* of the columns wall % and critical %, which the profile has; NULL: none */
 };
 
 /**

@@ -291,6 +291,28 @@ static void print_slice(const struct printer *r)
 		     strcmp(state, "ended") ? "" : "has ", state);
 }
 
+/*
+ * "weights add up to 1.035 s of 1.036 s that the run ran, on 1.71 of 2 CPUs on average; ..." The two times differ where
+ * samples are damaged or threads run for less than a period at a time.
+ */
+static void print_wall(const struct printer *r)
+{
+	const struct csink_wall *wall = r->o->wall;
+	struct csink_scale scale = csink_scale_for((int64_t)wall->ran_ns, "nanoseconds");
+	char cpus[32] = "", untimed[64] = "";
+
+	if (wall->nr_cpus)
+		snprintf(cpus, sizeof(cpus), " of %u", wall->nr_cpus);
+	if (wall->timed < 0.995)
+		snprintf(untimed, sizeof(untimed), "; %.1f %% of the cost has no time", 100 * (1 - wall->timed));
+	line(r, "wall", "weights add up to %s of %s in which the run ran, on %.2f%s CPUs on average%s",
+	     csink_amount_at((int64_t)wall->weights_ns, &scale).text,
+	     csink_amount_at((int64_t)wall->ran_ns, &scale).text, wall->ran_ns > 0 ? wall->cpu_ns / wall->ran_ns : 0,
+	     cpus, untimed);
+	line(r, "critical", "%u %s between threads, %u of them ambiguous; load by other programs hides parallelism",
+	     wall->nr_steps, plural(wall->nr_steps, "step", "steps"), wall->nr_doubtful);
+}
+
 void csink_report_head(const struct printer *r)
 {
 	const char *command = csink_profile_fact(r->p, CSINK_FACT_COMMAND, 0);
@@ -309,6 +331,8 @@ void csink_report_head(const struct printer *r)
 	else
 		print_coverage(r);
 	print_counters(r);
+	if (r->o->wall)
+		print_wall(r);
 	print_joined(r, "lost", CSINK_FACT_LOSS, "", "");
 	print_joined(r, "outside", CSINK_FACT_OUTSIDE, "cannot be injected, so the kernel sampled them: ", "");
 	print_joined(r, "unprofiled", CSINK_FACT_UNPROFILED, "", "");

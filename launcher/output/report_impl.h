@@ -13,6 +13,7 @@
 #include "launcher/profile/derived.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/wall.h"
 
 #define MAX_TEXT 4096
 #define NARROW_COLUMNS 110 /* of a terminal: below, bars, wide figures and long module names give way to functions */

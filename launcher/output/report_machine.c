@@ -78,6 +78,20 @@ static void json_row(struct csink_json *json, const struct csink_profile *p, con
 	csink_json_close(json, '}');
 }
 
+static void json_wall(struct csink_json *json, const struct csink_wall *wall)
+{
+	csink_json_open(json, "wall", '{');
+	csink_json_number(json, "weights_ns", (int64_t)wall->weights_ns);
+	csink_json_number(json, "ran_ns", (int64_t)wall->ran_ns);
+	csink_json_number(json, "cpu_ns", (int64_t)wall->cpu_ns);
+	if (wall->nr_cpus)
+		csink_json_number(json, "cpus", wall->nr_cpus);
+	csink_json_real(json, "timed", wall->timed);
+	csink_json_number(json, "steps", wall->nr_steps);
+	csink_json_number(json, "ambiguous_steps", wall->nr_doubtful);
+	csink_json_close(json, '}');
+}
+
 int csink_report_json(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
 	CSINK_AUTO(csink_report_table_free) struct csink_report_table table;
@@ -88,9 +102,13 @@ int csink_report_json(FILE *out, const struct csink_profile *p, const struct csi
 
 	if (err)
 		return err;
+	if (o->wall)
+		csink_report_table_sort(&table, o->wall->critical_type);
 	errno = 0;
 	csink_json_init(&json, out, '{');
 	json_head(&json, p, table.sums);
+	if (o->wall)
+		json_wall(&json, o->wall);
 	csink_json_text(&json, "by", csink_by_words[o->by]);
 	csink_json_open(&json, "rows", '[');
 	for (i = 0; i < table.nr_rows && (!o->limit || nr < o->limit); i++) {
@@ -158,6 +176,8 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 
 	if (err)
 		return err;
+	if (o->wall)
+		csink_report_table_sort(&table, o->wall->critical_type);
 	errno = 0;
 	fprintf(out, "%s,module,self,total", csink_by_words[o->by]);
 	for (i = 0; i < p->nr_types; i++) {

@@ -21,6 +21,12 @@ static int off_cpu_type(const struct csink_profile *p)
 	return name ? csink_profile_type_find(p, name) : -ENOENT;
 }
 
+/* Is it a column that --wall has added? */
+static bool is_wall(const struct printer *r, uint32_t type)
+{
+	return r->o->wall && (type == r->o->wall->wall_type || type == r->o->wall->critical_type);
+}
+
 /* The type that is added up, then those that were asked for too. Sample counts are shown where there is nothing else;
  * time off the CPU has a table of its own, for functions that wait are not those that work. */
 static void choose_columns(struct printer *r, uint32_t type)
@@ -31,8 +37,12 @@ static void choose_columns(struct printer *r, uint32_t type)
 
 	r->nr_columns = 0;
 	r->columns[r->nr_columns++] = type;
+	if (r->o->wall && type == p->default_type) {
+		r->columns[r->nr_columns++] = r->o->wall->wall_type;
+		r->columns[r->nr_columns++] = r->o->wall->critical_type;
+	}
 	for (i = 0; i < p->nr_types && (int)type != off_cpu && r->nr_columns < CSINK_ARRAY_SIZE(r->columns); i++) {
-		if (i != type && (int)i != off_cpu && r->table.sums[i] &&
+		if (i != type && (int)i != off_cpu && !is_wall(r, i) && r->table.sums[i] &&
 		    strcmp(csink_profile_text(p, p->types[i].name), "samples"))
 			r->columns[r->nr_columns++] = i;
 	}
@@ -132,6 +142,7 @@ static void print_titles(const struct printer *r, uint32_t module_width)
 			 "total");
 	for (i = 1; i < r->nr_columns; i++) {
 		csink_format_text(name, sizeof(name), csink_profile_text(r->p, r->p->types[r->columns[i]].name), 13);
+		csink_append(name, sizeof(name), "%s", is_wall(r, r->columns[i]) ? " %" : "");
 		csink_text_print(r->out, " %13s", name);
 	}
 	for (i = 0; i < r->nr_derived; i++)
@@ -154,8 +165,14 @@ static void print_values(const struct printer *r, const struct csink_row *row)
 			 csink_amount_at(row->self, &r->scales[0]).text);
 	csink_text_print(r->out, "%9.2f%*s", csink_report_percent(row->total, whole), width,
 			 csink_amount_at(row->total, &r->scales[0]).text);
-	for (i = 1; i < r->nr_columns; i++)
-		csink_text_print(r->out, " %13s", csink_amount_at(row->extra[r->columns[i]], &r->scales[i]).text);
+	for (i = 1; i < r->nr_columns; i++) {
+		int64_t value = row->extra[r->columns[i]];
+
+		if (is_wall(r, r->columns[i]))
+			csink_text_print(r->out, " %13.2f", csink_report_percent(value, r->table.sums[r->columns[i]]));
+		else
+			csink_text_print(r->out, " %13s", csink_amount_at(value, &r->scales[i]).text);
+	}
 	for (i = 0; i < r->nr_derived; i++) {
 		csink_derived_format(&r->derived[i], row->extra, text, sizeof(text));
 		csink_text_print(r->out, " %8s", text);

@@ -61,7 +61,8 @@ static void add_sample(struct csink_report_table *table, const struct csink_prof
 static int compare_rows(const void *a, const void *b)
 {
 	const struct csink_row *left = a, *right = b;
-	int order = CSINK_COMPARE(right->self, left->self) ?: CSINK_COMPARE(right->total, left->total);
+	int order = CSINK_COMPARE(right->first, left->first) ?: CSINK_COMPARE(right->self, left->self)
+							      ?: CSINK_COMPARE(right->total, left->total);
 
 	return order ?: strcmp(left->name, right->name) ?: strcmp(left->module, right->module);
 }
@@ -105,6 +106,13 @@ int csink_report_table_build_by(struct csink_report_table *table, const struct c
 	if (err)
 		csink_report_table_free(table);
 	return err;
+}
+
+void csink_report_table_sort(struct csink_report_table *table, uint32_t type)
+{
+	for (uint32_t i = 0; i < table->nr_rows; i++)
+		table->rows[i].first = table->rows[i].extra[type];
+	qsort(table->rows, table->nr_rows, sizeof(*table->rows), compare_rows);
 }
 
 void csink_report_table_free(struct csink_report_table *table)

@@ -18,11 +18,12 @@ struct csink_row {
 	bool is_inlined;     /* seen only inlined into others */
 	uint32_t stamp;      /* while samples are added up: the last one whose total it has, + 1 */
 	int64_t self, total; /* of the table's type */
+	int64_t first;       /* what rows are sorted by before that; 0: nothing */
 	int64_t *extra;      /* self of every type: nr_types of them */
 };
 
 struct csink_report_table {
-	struct csink_row *rows; /* by self, then total, largest first */
+	struct csink_row *rows; /* by first, then self, then total, largest first */
 	uint32_t nr_rows;
 	int64_t *sums;          /* of each type, over all samples */
 	int64_t *pseudo_sums;   /* over the samples that are none */
@@ -34,6 +35,8 @@ struct csink_report_table {
  * -EINVAL (a profile without types) or -ENOMEM; on error there is nothing to free. Context: thread. */
 int csink_report_table_build_by(struct csink_report_table *table, const struct csink_profile *p, uint32_t type,
 				enum csink_by by);
+/** Sort the rows of a table by their own part of another type first. Context: thread. */
+void csink_report_table_sort(struct csink_report_table *table, uint32_t type);
 void csink_report_table_free(struct csink_report_table *table);
 
 #endif

@@ -33,6 +33,7 @@
 #include "launcher/profile/pick.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
+#include "launcher/profile/wall.h"
 #include "launcher/session/leftovers.h"
 #include "launcher/session/open_profile.h"
 #include "launcher/session/send_profile.h"
@@ -135,7 +136,8 @@ static int print_table(const struct csink_options *o, const struct csink_profile
 	return err;
 }
 
-static int print(const struct csink_options *o, const struct csink_profile *p, const char *file)
+static int print(const struct csink_options *o, const struct csink_profile *p, const char *file,
+		 const struct csink_wall *wall)
 {
 	bool is_machine = csink_options_bool(o, CSINK_REPORT_OPT_JSON) || csink_options_bool(o, CSINK_REPORT_OPT_CSV);
 	struct csink_report_options how;
@@ -146,6 +148,7 @@ static int print(const struct csink_options *o, const struct csink_profile *p, c
 	how.limit = limit_of(o, is_machine);
 	how.file = file;
 	how.by = by_of(o);
+	how.wall = wall;
 	err = fold_of(o, &how.fold);
 	if (err)
 		return err;
@@ -179,6 +182,33 @@ static int choose_event(const struct csink_options *o, struct csink_profile *p)
 		return csink_fail(-EINVAL, "option --event: the profile has no '%s'%s", event, hint);
 	p->default_type = (uint32_t)type;
 	return 0;
+}
+
+/*
+ * The columns of --wall, by the whole profile: before anything else is taken out of it. is_added: whether they are
+ * there. COUNTERSINK_WALL, which is meant for run, too, does without them where there can be none.
+ */
+static int add_wall(const struct csink_options *o, struct csink_profile *p, struct csink_wall *wall, bool *is_added)
+{
+	const char *text = csink_options_text(o, CSINK_REPORT_OPT_PARALLELISM);
+	bool is_wanted = csink_options_bool(o, CSINK_REPORT_OPT_WALL);
+	struct csink_wall_range range = {0, 0};
+	char why[CSINK_WHY_BYTES];
+	int err;
+
+	*is_added = false;
+	if (*text && csink_wall_range_parse(text, &range))
+		return csink_fail(-EINVAL,
+				  "option --parallelism: '%s' is neither a number of threads nor a range (1-2)", text);
+	if (!is_wanted && !*text)
+		return 0;
+	err = csink_wall_apply(p, &range, wall, why, sizeof(why));
+	*is_added = !err;
+	if (err == -ENODATA && !*text && o->values[CSINK_REPORT_OPT_WALL].source == CSINK_FROM_ENVIRONMENT)
+		return 0;
+	if (err)
+		csink_say("%s%s", !*text ? "option --wall: " : "", why);
+	return err;
 }
 
 static int narrow(const struct csink_options *o, struct csink_profile *p)
@@ -381,6 +411,8 @@ static int report(const struct csink_options *o, char **paths, int nr)
 	bool quiet = csink_options_bool(o, CSINK_REPORT_OPT_QUIET), is_dir;
 	struct csink_profile *profile;
 	static struct csink_save save;
+	struct csink_wall wall;
+	bool has_wall;
 	int err, printed;
 
 	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
@@ -400,12 +432,13 @@ static int report(const struct csink_options *o, char **paths, int nr)
 		csink_say("%s: the run goes on; this is what it did until now", path);
 	csink_reading_close(&reading);
 	if (!quiet) {
-		printed = narrow(o, profile);
+		printed = add_wall(o, profile, &wall, &has_wall) ?: narrow(o, profile);
 		if (!printed)
 			printed = print(o, profile,
 					*output && !err                          ? output
 					: is_dir || nr > 1 || !strcmp(path, "-") ? NULL
-										 : path);
+										 : path,
+					has_wall ? &wall : NULL);
 		err = err ? err : printed;
 	}
 	csink_profile_free(profile);
@@ -456,6 +489,11 @@ static int check(const struct csink_options *o)
 	    (csink_options_bool(o, CSINK_REPORT_OPT_TREE) || is_asked(o, CSINK_REPORT_OPT_CALLERS) ||
 	     is_asked(o, CSINK_REPORT_OPT_ANNOTATE) || by_of(o) == CSINK_BY_RANK))
 		return csink_fail(-EINVAL, "option --ranks excludes --tree, --callers, --annotate and --by rank");
+	if ((csink_options_bool(o, CSINK_REPORT_OPT_RANKS) || csink_options_bool(o, CSINK_REPORT_OPT_TREE) ||
+	     is_asked(o, CSINK_REPORT_OPT_CALLERS) || is_asked(o, CSINK_REPORT_OPT_ANNOTATE)) &&
+	    o->values[CSINK_REPORT_OPT_WALL].source == CSINK_FROM_OPTION)
+		return csink_fail(-EINVAL, "option --wall excludes --ranks, --tree, --callers and --annotate: it adds "
+					   "columns to the table");
 	return 0;
 }
 

@@ -20,6 +20,10 @@
 	  "what each row stands for")                                                                                  \
 	X(RANKS, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                        \
 	  "compare the ranks of a parallel job: least, mean, most, imbalance, lost time of each row")                  \
+	X(WALL, 0, "", "0", CSINK_OPT_BOOL,                                                                            \
+	  "add wall % and critical %, what must get faster for the run to end sooner, and sort by critical %")         \
+	X(PARALLELISM, 0, "RANGE", "", CSINK_OPT_NO_ENV,                                                               \
+	  "only samples while so many threads ran: 1, 1-2; implies --wall")                                            \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV, "event of the profile to report")                                  \
 	X(THREAD, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only threads whose name or id matches")                           \
 	X(COMM, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only processes whose name or id matches")                           \

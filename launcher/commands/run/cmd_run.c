@@ -188,6 +188,8 @@ static int resolve(struct run *run)
 		if (csink_run_options[i].flags & CSINK_OPT_BOOL)
 			run->texts[i] = csink_options_bool(run->options, i) ? "1" : "0";
 	}
+	if (csink_options_bool(run->options, CSINK_OPT_WALL))
+		run->texts[CSINK_OPT_TIMELINE] = "1";
 	run->quiet = csink_options_bool(run->options, CSINK_OPT_QUIET) || !run->ranks.prints;
 	run->report = !run->quiet && !csink_options_bool(run->options, CSINK_OPT_NO_REPORT);
 	/* COUNTERSINK_REPORT=0 is a wish for both ways to run. */
@@ -498,6 +500,7 @@ static void report_whole(struct run *run, const char *directory)
 	if (csink_collect(directory, &run->outside, &whole))
 		return;
 	run->save.folds_native = csink_options_bool(run->options, CSINK_OPT_FOLD_NATIVE);
+	run->save.has_wall = csink_options_bool(run->options, CSINK_OPT_WALL);
 	run->save.path[0] = '\0';
 	csink_save_report(&run->save, whole,
 			  csink_options_bool(run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL : CSINK_SAVE_REPORT);
@@ -546,6 +549,7 @@ static bool make_profile(struct run *run, const struct csink_inherited *inherite
 		return false;
 	}
 	run->save.folds_native = csink_options_bool(run->options, CSINK_OPT_FOLD_NATIVE);
+	run->save.has_wall = csink_options_bool(run->options, CSINK_OPT_WALL);
 	csink_save_profile(&run->save, profile,
 			   !run->report ? run->quiet ? CSINK_SAVE_ERRORS : CSINK_SAVE_WHERE
 			   : csink_options_bool(run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL

@@ -11,6 +11,8 @@
 #include "launcher/session/slices.h"
 
 #define CSINK_LAUNCH_OPTIONS(X)                                                                                        \
+	X(WALL, 0, "", "0", CSINK_OPT_BOOL,                                                                            \
+	  "report what must get faster for the run to end sooner: wall % and critical %; implies --timeline")          \
 	X(RANKS, 0, "LIST", "", 0,                                                                                     \
 	  "of a parallel job, in each rank of which countersink is started, profile these ranks alone: 0,7,100-110")   \
 	CSINK_SEND_PROFILE_OPTIONS(X) CSINK_SLICES_OPTIONS(X)
