@@ -23,6 +23,7 @@
 #include "launcher/profile/facts.h"
 #include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/wall.h"
 
 #define MAX_TYPES 16
 
@@ -43,6 +44,7 @@ extern const char csink_html_head[], csink_html_tail[];
 
 struct row {
 	uint32_t group, node; /* group: a thread of a side; numbered over both */
+	uint32_t parallelism; /* hundredths; 0: not known */
 	int64_t time_ns;
 	int64_t values[MAX_TYPES];
 };
@@ -53,6 +55,7 @@ struct data {
 	struct csink_calltree *tree;
 	struct csink_threads threads[2];
 	struct csink_interpreted interpreted; /* of both sides, where there are two */
+	uint32_t *parallelism;                /* by sample; NULL: of two sides, or without times */
 	struct row *rows;
 	size_t nr_rows;
 };
@@ -71,6 +74,7 @@ static void add_samples(struct data *d, uint32_t side)
 		row = &d->rows[d->nr_rows++];
 		row->time_ns = d->page->nr_sides > 1 ? CSINK_NO_TIME : from->time_ns; /* two runs share no time */
 		row->group = from->thread + (side ? d->threads[0].nr_threads : 0);
+		row->parallelism = d->parallelism ? d->parallelism[from->sample] : 0;
 		row->node = d->tree->of_stack[side][p->samples[from->sample].stack];
 		values = csink_profile_values(p, from->sample);
 		for (uint32_t t = 0; t < d->page->nr_types; t++)
@@ -128,6 +132,10 @@ static int gather(struct data *d)
 			      ?: csink_threads_build(&d->threads[s], d->page->sides[s].profile);
 	if (!err)
 		err = csink_calltree_finish(d->tree);
+	if (!err && d->page->nr_sides == 1)
+		err = csink_wall_parallelism(d->page->sides[0].profile, &d->parallelism);
+	if (err == -ENODATA)
+		err = 0;
 	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++)
 		add_samples(d, s);
 	if (!err)
@@ -296,6 +304,8 @@ static void put_samples(struct data *d)
 		start = time_ns;
 	PUT_LIST(d, ",\"time_us\"", timed, d->nr_rows,
 		 (d->rows[i].time_ns - start) / 1000 - (i == timed ? 0 : (d->rows[i - 1].time_ns - start) / 1000));
+	if (d->parallelism)
+		PUT_LIST(d, ",\"parallelism\"", timed, d->nr_rows, d->rows[i].parallelism);
 	putc('}', d->out);
 }
 
@@ -326,6 +336,7 @@ static int write_data(FILE *out, const struct page *page)
 	csink_threads_free(&d.threads[0]);
 	csink_threads_free(&d.threads[1]);
 	free(d.rows);
+	free(d.parallelism);
 	return err;
 }
 

@@ -32,7 +32,7 @@ struct timed {
 };
 
 struct wall_work {
-	struct csink_profile *p;
+	const struct csink_profile *p;
 	uint32_t type; /* the event that sampled */
 	csink_str_t keys[NR_KEYS];
 	struct csink_instants instants;
@@ -189,9 +189,8 @@ static void work_free(struct wall_work *w)
 
 /* ---- and columns ---- */
 
-static int add_columns(struct wall_work *w, struct csink_wall *wall)
+static int add_columns(const struct wall_work *w, struct csink_profile *p, struct csink_wall *wall)
 {
-	struct csink_profile *p = w->p;
 	int wall_type = csink_profile_type_append(p, CSINK_WALL_TYPE, "nanoseconds");
 	int critical_type = csink_profile_type_append(p, CSINK_CRITICAL_TYPE, "nanoseconds");
 
@@ -218,10 +217,21 @@ static double sum_of(const struct csink_profile *p, uint32_t type)
 	return sum;
 }
 
-static int narrow(struct wall_work *w, const struct csink_wall_range *range, char *why, size_t why_len)
+/* Returns 0, -ENODATA or -ENOMEM. */
+static int compute(struct wall_work *w, struct csink_wall *wall)
 {
-	CSINK_AUTO_FREE bool *keep = calloc(w->p->nr_samples + 1UL, sizeof(*keep));
-	double before = sum_of(w->p, w->p->default_type);
+	memset(wall, 0, sizeof(*wall));
+	wall->nr_cpus = cpus_of(w->p);
+	w->type = sampled_type(w->p);
+	w->instants.nr_cpus = wall->nr_cpus ? wall->nr_cpus : UNKNOWN_CPUS;
+	return take_instants(w, &wall->timed) ?: csink_instants_compute(&w->instants);
+}
+
+static int narrow(const struct wall_work *w, struct csink_profile *p, const struct csink_wall_range *range, char *why,
+		  size_t why_len)
+{
+	CSINK_AUTO_FREE bool *keep = calloc(p->nr_samples + 1UL, sizeof(*keep));
+	double before = sum_of(p, p->default_type);
 	char text[32];
 
 	if (!keep)
@@ -231,31 +241,26 @@ static int narrow(struct wall_work *w, const struct csink_wall_range *range, cha
 
 		keep[w->instants.all[i].sample] = parallelism >= range->min && parallelism <= range->max;
 	}
-	csink_profile_keep(w->p, keep);
+	csink_profile_keep(p, keep);
 	snprintf(text, sizeof(text), range->min == range->max ? "%u" : "%u-%u", range->min, range->max);
-	csink_profile_fact_add(w->p, CSINK_FACT_FILTER, "--parallelism %s: %.2f %% of all", text,
-			       before > 0 ? 100 * sum_of(w->p, w->p->default_type) / before : 0);
-	if (csink_profile_error(w->p))
+	csink_profile_fact_add(p, CSINK_FACT_FILTER, "--parallelism %s: %.2f %% of all", text,
+			       before > 0 ? 100 * sum_of(p, p->default_type) / before : 0);
+	if (csink_profile_error(p))
 		return csink_why(-ENOMEM, why, why_len, "no memory");
-	return w->p->nr_samples ? 0 : csink_why(-ENODATA, why, why_len, "no sample passes --parallelism %s", text);
+	return p->nr_samples ? 0 : csink_why(-ENODATA, why, why_len, "no sample passes --parallelism %s", text);
 }
 
 int csink_wall_apply(struct csink_profile *p, const struct csink_wall_range *range, struct csink_wall *wall, char *why,
 		     size_t why_len)
 {
-	CSINK_AUTO(work_free) struct wall_work w = {.p = p, .type = sampled_type(p)};
-	int err;
+	CSINK_AUTO(work_free) struct wall_work w = {.p = p};
+	int err = compute(&w, wall);
 
-	memset(wall, 0, sizeof(*wall));
-	wall->nr_cpus = cpus_of(p);
-	w.instants.nr_cpus = wall->nr_cpus ? wall->nr_cpus : UNKNOWN_CPUS;
-	err = take_instants(&w, &wall->timed);
 	if (err == -ENODATA)
 		return csink_why(
 			err, why, why_len,
 			"the profile has no times of samples: countersink run --wall (or --timeline) records them");
-	err = err ? err : csink_instants_compute(&w.instants);
-	err = err ? err : add_columns(&w, wall);
+	err = err ? err : add_columns(&w, p, wall);
 	if (err)
 		return csink_why(err, why, why_len, "no memory");
 	wall->weights_ns = w.instants.weights_ns;
@@ -263,7 +268,23 @@ int csink_wall_apply(struct csink_profile *p, const struct csink_wall_range *ran
 	wall->cpu_ns = w.instants.cpu_ns;
 	wall->nr_steps = w.instants.nr_steps;
 	wall->nr_doubtful = w.instants.nr_doubtful;
-	return range->max ? narrow(&w, range, why, why_len) : 0;
+	return range->max ? narrow(&w, p, range, why, why_len) : 0;
+}
+
+int csink_wall_parallelism(const struct csink_profile *p, uint32_t **hundredths)
+{
+	CSINK_AUTO(work_free) struct wall_work w = {.p = p};
+	struct csink_wall wall;
+	int err = compute(&w, &wall);
+
+	if (err)
+		return err;
+	*hundredths = calloc(p->nr_samples + 1UL, sizeof(**hundredths));
+	if (!*hundredths)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w.instants.nr; i++)
+		(*hundredths)[w.instants.all[i].sample] = (uint32_t)(100 * w.instants.all[i].parallelism + 0.5);
+	return 0;
 }
 
 void csink_wall_remove(struct csink_profile *p, const struct csink_wall *wall)

@@ -44,6 +44,12 @@ int csink_wall_range_parse(const char *text, struct csink_wall_range *range);
 int csink_wall_apply(struct csink_profile *p, const struct csink_wall_range *range, struct csink_wall *wall, char *why,
 		     size_t why_len);
 
+/**
+ * How many threads ran at each sample, by its index, in hundredths; 0: it has no time.
+ * Returns 0 (free(3) it), -ENODATA (no sample has a time) or -ENOMEM. Context: thread.
+ */
+int csink_wall_parallelism(const struct csink_profile *p, uint32_t **hundredths);
+
 /** Take the two columns out again. No column was appended since. Context: thread. */
 void csink_wall_remove(struct csink_profile *p, const struct csink_wall *wall);
 

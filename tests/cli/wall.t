@@ -52,6 +52,8 @@ at_least "$(share m.pb.gz make_small task-clock)" "$(share m.pb.gz make_small cr
 
 # ---- recordings, exports
 "$COUNTERSINK" run --wall -q -e task-clock -o x.html -- "$TARGETS/parallel" chunks 50
+like "$(grep -o '"parallelism":\[[0-9,]*' x.html)" '^"parallelism":\[([1-9][0-9]{2},)+[1-9][0-9]{2}$' \
+	'a page has the parallelism of each sample with a time'
 unlike "$("$COUNTERSINK" report --csv x.html.pb.gz | head -1)" 'critical' 'a profile that is written has no column of the report'
 "$COUNTERSINK" run --wall -e task-clock -o y.folded -- "$TARGETS/parallel" chunks 50 2>err
 is "$? $(grep -c 'critical %' err) $(grep -c chunk_ y.folded)" "0 1 $(grep -c chunk_ y.folded)" 'run --wall with an export'

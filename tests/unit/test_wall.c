@@ -1,5 +1,6 @@
 /* The columns of --wall in made-up profiles, and the option --parallelism. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/profile/facts.h"
@@ -51,6 +52,8 @@ static int64_t sum(uint32_t type)
 
 static void test_columns(void)
 {
+	uint32_t *parallelism = NULL;
+
 	begin("nanoseconds");
 	csink_profile_fact_add(p, CSINK_FACT_CPUS, "2 online of 4");
 	for (int i = 0; i < 10; i++)
@@ -67,6 +70,10 @@ static void test_columns(void)
 	ok(wall.timed > 0.937 && wall.timed < 0.938, "the part that has times");
 	csink_wall_remove(p, &wall);
 	ok(p->nr_types == 2 && sum(1) == 32000000 && sum(0) == 31, "columns are taken out again");
+	is_num(csink_wall_parallelism(p, &parallelism), 0, "parallelism by sample");
+	ok(parallelism[0] == 100 && parallelism[10] == 200 && parallelism[11] == 200 && !parallelism[p->nr_samples - 1],
+	   "1, 2, and none where there is no time");
+	free(parallelism);
 	is_num(apply(1, 1), 0, "samples that ran alone");
 	is_num(sum(1), 12000000, "those without a time, and with another thread beside, are taken out");
 	ok(strstr(csink_profile_fact(p, CSINK_FACT_FILTER, 0), "--parallelism 1: 37.50 % of all") != NULL,

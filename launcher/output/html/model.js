@@ -51,6 +51,7 @@ function readModel(text) {
 		samples: rows(data.samples),
 		moments: rows(moments),
 		times,
+		parallelism: moments.parallelism ? Float64Array.from(moments.parallelism, (p) => p / 100) : null,
 		lastTime: times.length ? times[times.length - 1] : 0,
 		moduleOf: (frame) => data.texts[data.frames.module[frame]],
 		fileOf: (frame) => data.texts[data.frames.file[frame]],

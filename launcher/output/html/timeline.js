@@ -1,5 +1,5 @@
-// The timeline: the weight over time of what is chosen, a lane for each of the busiest threads, and a brush over both that
-// limits everything else to a span of time. Pointer: drag to select, drag the span or its edges, double click to clear.
+// The timeline: the weight over time of what is chosen, a lane for each of the busiest threads, below them how many threads
+// of the whole run ran at once, and a brush over all that limits everything else to a span of time. Pointer: drag to select, drag the span or its edges, double click to clear.
 // Keys: arrows move the span, with Shift its end; Enter begins one, Escape clears it.
 
 const CHART = 56;
@@ -57,11 +57,30 @@ class Timeline {
 		this.lanes = [...threads.values()].sort((a, b) => b.sum - a.sum);
 		this.nrThreads = this.lanes.length;
 		this.lanes = this.nrThreads > 1 ? this.lanes.slice(0, MAX_LANES) : [];
-		this.height = CHART + this.lanes.length * LANE + AXIS;
+		this.countParallelism();
+		this.height = CHART + (this.lanes.length + (this.parallel ? 1 : 0)) * LANE + AXIS;
 		this.names = this.lanes.map((lane) => groupName(model.groups[lane.group]));
 		const longest = this.names.reduce((most, name) => Math.max(most, name.length), 0);
 		this.left = this.lanes.length ? Math.min(longest * 6.2 + 10, this.width / 4) : 0;
 		this.plotWidth = this.width - this.left;
+	}
+
+	// By column: the mean number of threads that ran, of all samples. null: one thread, or not known.
+	countParallelism() {
+		const {model, last, bins} = this;
+		this.parallel = null;
+		if (!model.parallelism || this.lanes.length < 2)
+			return;
+		const nr = new Float64Array(bins);
+		const time = new Float64Array(bins);
+		model.times.forEach((at, i) => {
+			if (!model.parallelism[i])
+				return;
+			const bin = Math.min(bins - 1, Math.floor(at / last * bins));
+			nr[bin]++;
+			time[bin] += 1 / model.parallelism[i];
+		});
+		this.parallel = nr.map((n, bin) => (n ? n / time[bin] : 0));
 	}
 
 	toX(time) {
@@ -76,6 +95,7 @@ class Timeline {
 		context.font = '11px system-ui, sans-serif';
 		this.drawChart(context, accent);
 		this.drawLanes(context, ink, accent);
+		this.drawParallelism(context, ink, accent);
 		this.drawAxis(context, style.getPropertyValue('--dim'));
 		this.drawSpan(context, ink, style.getPropertyValue('--veil'));
 		this.describe();
@@ -109,6 +129,22 @@ class Timeline {
 				context.fillRect(this.left + i * wide, y + 2, Math.max(wide - (wide > 4 ? 1 : 0), 1), LANE - 3);
 			}
 			context.globalAlpha = 1;
+		});
+	}
+
+	drawParallelism(context, ink, accent) {
+		if (!this.parallel)
+			return;
+		const most = this.parallel.reduce((a, b) => Math.max(a, b), 1);
+		const y = CHART + this.lanes.length * LANE;
+		const wide = this.plotWidth / this.bins;
+		context.fillStyle = ink;
+		context.fillText(`at once: 1 to ${most.toFixed(1)}`, 0, y + LANE - 3, this.left - 8);
+		context.fillStyle = accent;
+		this.parallel.forEach((value, i) => {
+			const h = value / most * (LANE - 3);
+			if (value)
+				context.fillRect(this.left + i * wide, y + LANE - 1 - h, Math.max(wide - (wide > 4 ? 1 : 0), 1), h);
 		});
 	}
 
