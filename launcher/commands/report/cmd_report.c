@@ -340,6 +340,8 @@ static int print_whole(const struct csink_options *o, const struct csink_slice_k
 {
 	struct csink_profile *whole;
 	char why[CSINK_WHY_BYTES];
+	struct csink_wall wall;
+	bool has_wall;
 	int err;
 
 	if (k->slices.answer.nr_taken) {
@@ -352,9 +354,9 @@ static int print_whole(const struct csink_options *o, const struct csink_slice_k
 		csink_say("%s", why);
 		return err;
 	}
-	err = narrow(o, whole);
+	err = add_wall(o, whole, &wall, &has_wall) ?: narrow(o, whole);
 	if (!err)
-		err = print(o, whole, NULL);
+		err = print(o, whole, NULL, has_wall ? &wall : NULL);
 	csink_profile_free(whole);
 	return err;
 }
