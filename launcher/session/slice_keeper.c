@@ -26,7 +26,7 @@
 #include "preload/core/record/run_dir.h"
 
 enum {
-	POLL_MS = 5,
+	POLL_MS = 1,
 	PATIENCE_MS = 10000, /* for a keeper that writes a slice */
 	UNWATCHED_MS = 200,  /* where no process can be waited for */
 };

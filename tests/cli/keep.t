@@ -221,8 +221,9 @@ COUNTERSINK_REPORT=1 with 1h "$TARGETS/burn" 50 >said 2>err
 like "$(cat err)" ' burn_60' "COUNTERSINK_REPORT=1: the report is printed"
 like "$(tail -n 1 err)" '^countersink: 1 slice written, 0 removed .*; the last one is .*/out/x\.20.*\.0001\.pb\.gz' "and where the last slice is"
 rm -rf out/*
-(cd out && LD_PRELOAD=$LIB COUNTERSINK_ROTATE=1h COUNTERSINK_OUTPUT='%c.%t.pb.gz' "$TARGETS/burn" 5 >/dev/null)
+(cd out && LD_PRELOAD=$LIB COUNTERSINK_ROTATE=1h COUNTERSINK_OUTPUT='%c.%t.pb.gz' "$TARGETS/burn" 5 >/dev/null 2>"$TMP/err")
 ok "a template that is relative, with %t" sh -c 'ls out/burn.20*Z.pb.gz'
+is "$(cat err)" "" "nothing is reported of it"
 
 # ---- what is not possible
 rm -rf out/*

@@ -69,8 +69,10 @@ static void fix_output(void)
 	gethostname(host, sizeof(host) - 1);
 	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
 	if (csink_output_expand(csink_config.output, &names, path, sizeof(path), why, sizeof(why)) < 0) {
-		csink_finish_complain(CSINK_ENV_PREFIX "OUTPUT=%s: %s; using %s", csink_config.output, why,
-				      CSINK_LIB_DEFAULT_OUTPUT);
+		/* Slices have names with more letters. */
+		if (!csink_config.has_slices)
+			csink_finish_complain(CSINK_ENV_PREFIX "OUTPUT=%s: %s; using %s", csink_config.output, why,
+					      CSINK_LIB_DEFAULT_OUTPUT);
 		csink_output_expand(CSINK_LIB_DEFAULT_OUTPUT, &names, path, sizeof(path), why, sizeof(why));
 	}
 	if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)) ||
