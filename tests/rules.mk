@@ -363,6 +363,11 @@ bench-engine: all $(TARGET_BINS) $(BENCH_BINS) ## measure the handler from insid
 bench-outside: tests ## measure how much of programs that cannot be injected is in a profile of their tree
 	BUILD=$(CURDIR)/$(B) tests/outside/measure.py $(TREES)
 
+# WALL_ROUNDS=N, WALL_UNIT=US (of a unit of work), PROGRAMS='names': see the script.
+.PHONY: bench-wall
+bench-wall: all $(B)/tests/targets/parallel ## measure what functions gain a run, beside what CPU time, wall % and critical % predict
+	BUILD=$(CURDIR)/$(B) tests/wall/predict --rounds $(or $(WALL_ROUNDS),25) --unit $(or $(WALL_UNIT),1000) $(PROGRAMS)
+
 .PHONY: bench-recording
 bench-recording: all ## measure what a recording takes: ten minutes of python3 at the default rate
 	@BUILD=$(CURDIR)/$(B) tests/bench/recording
