@@ -182,8 +182,9 @@ int csink_moment_load(int fd, int64_t from, struct csink_moment **out)
 	off_t at = from;
 	int err = moment ? get(fd, &at, &stored, sizeof(stored)) : -ENOMEM;
 
-	if (!err && (stored.magic != MAGIC || stored.bytes != sizeof(stored) ||
-		     stored.image_bytes != sizeof(struct image) || stored.nr > MAX_STORED))
+	if (!err &&
+	    (stored.magic != MAGIC || stored.bytes != sizeof(stored) || stored.image_bytes != sizeof(struct image) ||
+	     stored.nr > MAX_STORED || stored.nr_gone > MAX_STORED))
 		err = -EBADMSG;
 	if (!err) {
 		moment->time_ns = stored.time_ns;

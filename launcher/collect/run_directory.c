@@ -226,7 +226,7 @@ static int remove_beside(const char *directory, const char *word)
 /* What a run leaves beside its recordings. */
 static bool is_of_run(const char *name)
 {
-	static const char *const names[] = {CSINK_BOUNDARY_FILE, CSINK_BOUNDARY_SOCKET, CSINK_RUN_DIRECTORY_SLICES,
+	static const char *const names[] = {CSINK_BOUNDARY_FILE, CSINK_BOUNDARY_SOCKET, CSINK_RUN_DIR_SLICES,
 					    CSINK_RUN_DIRECTORY_SLICES_NEW, CSINK_RUN_DIRECTORY_SLICES_LOCK};
 
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)

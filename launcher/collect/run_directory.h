@@ -11,9 +11,8 @@
 
 #define CSINK_RUN_DIRECTORY_PATH 256 /* what the library has room for */
 
-/* Of a run whose slices are written without a launcher: how far they are (launcher/session/slice_state.h), and the lock
- * of the process that writes them, with its pid. */
-#define CSINK_RUN_DIRECTORY_SLICES "slices"
+/* Beside CSINK_RUN_DIR_SLICES: what becomes that once a slice is written, and the lock of the process that writes them,
+ * with its pid. */
 #define CSINK_RUN_DIRECTORY_SLICES_NEW "slices.new"
 #define CSINK_RUN_DIRECTORY_SLICES_LOCK "slices.lock"
 

@@ -27,6 +27,7 @@
 #include "launcher/base/search.h"
 #include "launcher/collect/lost_runs.h"
 #include "launcher/collect/recording_read.h"
+#include "launcher/collect/run_directory.h"
 #include "launcher/collect/run_reading.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
@@ -136,7 +137,7 @@ static void remove_old(const char *directory, const struct csink_reading *readin
 	struct stat st;
 
 	if (!fstat(reading->fd, &st) && time(NULL) - st.st_mtime > STARTING_S)
-		rmdir(directory);
+		csink_run_directory_clear(directory);
 }
 
 static int salvage(struct csink_reading *reading, const char *directory, char to[PATH_MAX], char *why, size_t why_size)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -28,6 +29,7 @@
 enum {
 	POLL_MS = 1,
 	PATIENCE_MS = 10000, /* for a keeper that writes a slice */
+	SHARE_MS = 500,      /* for a directory that another command has for itself */
 	UNWATCHED_MS = 200,  /* where no process can be waited for */
 };
 
@@ -36,15 +38,28 @@ enum {
 /* A keeper ends by this signal where nothing is half done. */
 #define LEAVE SIGUSR1
 
-/* It has the lock as long as it lives, so that its pid is not another process's. */
+/* That is what a keeper has a record lock for, beside the lock of the file: the kernel says whose it is, as pids are
+ * here, and a child does not inherit it. */
 static void ask_to_leave(int lock_fd, int signo)
 {
-	char text[16] = "";
-	ssize_t n = pread(lock_fd, text, sizeof(text) - 1, 0);
-	pid_t pid = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-	if (pid > 1)
-		kill(pid, signo);
+	if (!fcntl(lock_fd, F_GETLK, &lock) && lock.l_type != F_UNLCK && lock.l_pid > 1)
+		kill(lock.l_pid, signo);
+}
+
+static void may_be_asked_to_leave(int lock_fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char text[16];
+
+	/* Of the process that this one was forked by, until that has ended. */
+	while (fcntl(lock_fd, F_SETLKW, &lock) && errno == EINTR)
+		;
+	/* For people; of one width, as a full disk has no room for more. */
+	snprintf(text, sizeof(text), "%-14d\n", (int)getpid());
+	if (pwrite(lock_fd, text, strlen(text), 0) < 0)
+		errno = 0;
 }
 
 static int take_lock(int lock_fd)
@@ -61,25 +76,31 @@ static int take_lock(int lock_fd)
 	return 0;
 }
 
-static int write_pid(int lock_fd)
+/* Programs that start look for killed runs, and have each directory for themselves for a moment. */
+static int share(int directory_fd)
 {
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", (int)getpid());
-	return ftruncate(lock_fd, 0) || pwrite(lock_fd, text, strlen(text), 0) < 0 ? -errno : 0;
+	for (int ms = 0; flock(directory_fd, LOCK_SH | LOCK_NB); ms += POLL_MS) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (ms > SHARE_MS)
+			return -EBUSY;
+		poll(NULL, 0, POLL_MS);
+	}
+	return 0;
 }
 
 bool csink_slice_keeper_is_of(const char *run_dir)
 {
 	char path[CSINK_RUN_DIRECTORY_PATH + 32];
 
-	return snprintf(path, sizeof(path), "%s/" CSINK_RUN_DIRECTORY_SLICES, run_dir) < (int)sizeof(path) &&
+	return snprintf(path, sizeof(path), "%s/" CSINK_RUN_DIR_SLICES, run_dir) < (int)sizeof(path) &&
 	       !access(path, F_OK);
 }
 
 int csink_slice_keeper_take(struct csink_slice_keeper *k, const char *run_dir)
 {
 	struct stat st;
+	int err;
 
 	k->lock_fd = k->directory.fd = -1;
 	if (snprintf(k->directory.path, sizeof(k->directory.path), "%s", run_dir) >= (int)sizeof(k->directory.path))
@@ -92,11 +113,17 @@ int csink_slice_keeper_take(struct csink_slice_keeper *k, const char *run_dir)
 	if (st.st_uid != geteuid() || st.st_mode & 077)
 		return -EPERM;
 	/* As long as this is held, it is no leftover of a killed run. */
-	if (flock(k->directory.fd, LOCK_SH | LOCK_NB))
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	err = share(k->directory.fd);
+	if (err)
+		return err;
 	k->lock_fd = openat(k->directory.fd, CSINK_RUN_DIRECTORY_SLICES_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
 			    0600);
-	return k->lock_fd < 0 ? -errno : take_lock(k->lock_fd) ?: write_pid(k->lock_fd);
+	if (k->lock_fd < 0)
+		return -errno;
+	/* A keeper of another version goes on to the run's end. */
+	if (csink_slice_state_check(run_dir) == -EBADMSG && flock(k->lock_fd, LOCK_EX | LOCK_NB))
+		return -EALREADY;
+	return take_lock(k->lock_fd);
 }
 
 void csink_slice_keeper_release(struct csink_slice_keeper *k)
@@ -172,10 +199,17 @@ void csink_slice_keeper_run(struct csink_slice_keeper *k)
 {
 	struct pollfd fds[] = {{.events = POLLIN}, {.events = POLLIN}};
 	const struct timespec unwatched = {.tv_nsec = UNWATCHED_MS * 1000000L};
+	struct rlimit files;
 	sigset_t while_waiting;
 	uint64_t times;
 
 	set_signals(&while_waiting);
+	may_be_asked_to_leave(k->lock_fd);
+	/* All recordings go to one file, whose holes count. */
+	if (!getrlimit(RLIMIT_FSIZE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_FSIZE, &files);
+	}
 	k->slices.timer_fd = fds[0].fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	csink_symbols_keep_begin();
 	csink_slices_arm(&k->slices);
@@ -206,8 +240,6 @@ int csink_slice_keeper_detach(struct csink_slice_keeper *k)
 	k->lock_fd = LOCK;
 	k->directory.fd = DIRECTORY;
 	csink_detach(NR_KEPT);
-	if (write_pid(k->lock_fd))
-		errno = 0; /* then it is not asked to leave: who asks has to wait until it ends */
 	return 1;
 }
 
@@ -225,6 +257,12 @@ void csink_slice_keeper_remove(struct csink_slice_keeper *k)
 	csink_run_directory_remove(&k->directory);
 }
 
+void csink_slice_keeper_leave(struct csink_slice_keeper *k)
+{
+	unlinkat(k->directory.fd, CSINK_RUN_DIRECTORY_SLICES_LOCK, 0);
+	csink_slice_keeper_release(k);
+}
+
 /* ---- of killed runs ---- */
 
 int csink_slice_keeper_salvage(const char *run_dir, char to[PATH_MAX], char *why, size_t why_size)
@@ -240,7 +278,7 @@ int csink_slice_keeper_salvage(const char *run_dir, char to[PATH_MAX], char *why
 		note_whole(&k);
 	else if (err)
 		return err == -ENOENT ? err
-				      : csink_why(err, why, why_size, "%s/" CSINK_RUN_DIRECTORY_SLICES ": %s", run_dir,
+				      : csink_why(err, why, why_size, "%s/" CSINK_RUN_DIR_SLICES ": %s", run_dir,
 						  err == -EBADMSG ? "damaged, or of another version of countersink"
 								  : strerror(-err));
 	if (!k.is_ended) {

@@ -26,8 +26,8 @@ bool csink_slice_keeper_is_of(const char *run_dir);
 
 /**
  * Be the one that writes the slices of a run: the keeper that does so now ends, once it has written what it is at.
- * Returns 0, -EPERM (the directory is not this user's alone), -EBUSY (the keeper does not end), or -errno; release it
- * in any case.
+ * Returns 0, -EPERM (the directory is not this user's alone), -EBUSY (the keeper does not end), -EALREADY (it
+ * is of another version, and goes on), or -errno; release it in any case.
  */
 int csink_slice_keeper_take(struct csink_slice_keeper *keeper, const char *run_dir);
 
@@ -58,6 +58,9 @@ int csink_slice_keeper_end(struct csink_slice_keeper *keeper, uint64_t end_ns);
 
 /** Remove the run's directory: everything of it is in slices. */
 void csink_slice_keeper_remove(struct csink_slice_keeper *keeper);
+
+/** Leave them to a process that has the directory's recordings, and what is stored, in another one. */
+void csink_slice_keeper_leave(struct csink_slice_keeper *keeper);
 
 void csink_slice_keeper_release(struct csink_slice_keeper *keeper);
 

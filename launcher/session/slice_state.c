@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -13,6 +14,7 @@
 #include "launcher/base/write_all.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/session/slices.h"
+#include "preload/core/record/run_dir.h"
 
 #define MAGIC 0x317365636c697363ULL /* "csilces1" */
 
@@ -28,7 +30,8 @@ struct stored {
 	uint64_t run_start_realtime_ns, start_monotonic_ns, start_realtime_ns, named_ns;
 	uint32_t nr_missed;
 	char missed_why[200];
-	char path[PATH_MAX]; /* of the slice with which this begins to count; "": it counts */
+	char path[PATH_MAX];    /* of the slice with which this begins to count; "": it counts */
+	uint64_t device, inode; /* and its file's */
 };
 
 static int path_of(const char *run_dir, const char *name, char *path)
@@ -80,13 +83,16 @@ static struct stored describe(const struct csink_slices *s)
 	return stored;
 }
 
-int csink_slice_state_prepare(const struct csink_slices *s, const struct csink_slice_next *next)
+int csink_slice_state_prepare(const struct csink_slices *s, const struct csink_slice_next *next, int fd)
 {
 	struct stored stored = describe(s);
+	struct stat st;
 
 	/* Another file must not be taken for the slice. */
-	if (!faccessat(AT_FDCWD, next->path, F_OK, AT_SYMLINK_NOFOLLOW))
-		return -EEXIST;
+	if (fstat(fd, &st))
+		return -errno;
+	stored.device = st.st_dev;
+	stored.inode = st.st_ino;
 	snprintf(stored.path, sizeof(stored.path), "%s", next->path);
 	stored.is_last = next->is_last;
 	stored.has_moment = next->to != NULL;
@@ -108,7 +114,7 @@ void csink_slice_state_commit(const struct csink_slices *s)
 
 	/* If it cannot be renamed, it counts all the same: csink_slice_state_load() looks for the slice. */
 	if (!path_of(s->run_dir, CSINK_RUN_DIRECTORY_SLICES_NEW, from) &&
-	    !path_of(s->run_dir, CSINK_RUN_DIRECTORY_SLICES, to))
+	    !path_of(s->run_dir, CSINK_RUN_DIR_SLICES, to))
 		rename(from, to);
 }
 
@@ -157,6 +163,13 @@ static int open_state(const char *run_dir, const char *name, struct stored *stor
 	return -EBADMSG;
 }
 
+static bool is_written(const struct stored *stored)
+{
+	struct stat st;
+
+	return *stored->path && !lstat(stored->path, &st) && st.st_dev == stored->device && st.st_ino == stored->inode;
+}
+
 /* Was the process killed after it had written the slice with which a newer state begins to count? */
 static void settle(const char *run_dir)
 {
@@ -164,13 +177,22 @@ static void settle(const char *run_dir)
 	CSINK_AUTO_CLOSE int fd = open_state(run_dir, CSINK_RUN_DIRECTORY_SLICES_NEW, &stored);
 	char from[PATH_MAX], to[PATH_MAX];
 
-	if (fd == -ENOENT || path_of(run_dir, CSINK_RUN_DIRECTORY_SLICES_NEW, from) ||
-	    path_of(run_dir, CSINK_RUN_DIRECTORY_SLICES, to))
+	/* What another version has stored is that one's. */
+	if (fd < 0 || path_of(run_dir, CSINK_RUN_DIRECTORY_SLICES_NEW, from) ||
+	    path_of(run_dir, CSINK_RUN_DIR_SLICES, to))
 		return;
-	if (fd >= 0 && *stored.path && !faccessat(AT_FDCWD, stored.path, F_OK, AT_SYMLINK_NOFOLLOW))
+	if (is_written(&stored))
 		rename(from, to);
 	else
 		unlink(from);
+}
+
+int csink_slice_state_check(const char *run_dir)
+{
+	static struct stored stored;
+	CSINK_AUTO_CLOSE int fd = open_state(run_dir, CSINK_RUN_DIR_SLICES, &stored);
+
+	return CSINK_MIN(fd, 0);
 }
 
 int csink_slice_state_load(struct csink_slices *s, const char *run_dir, bool *is_ended)
@@ -179,7 +201,7 @@ int csink_slice_state_load(struct csink_slices *s, const char *run_dir, bool *is
 	CSINK_AUTO_CLOSE int fd = -1;
 
 	settle(run_dir);
-	fd = open_state(run_dir, CSINK_RUN_DIRECTORY_SLICES, &stored);
+	fd = open_state(run_dir, CSINK_RUN_DIR_SLICES, &stored);
 	if (fd < 0)
 		return fd;
 	if (snprintf(s->run_dir, sizeof(s->run_dir), "%s", run_dir) >= (int)sizeof(s->run_dir))

@@ -1,8 +1,8 @@
 /*
  * What the next slices of a run need, in the run's directory: so that another process can go on with them where the one
- * that wrote them was killed. It is stored together with the path of the slice that comes next, and counts from the
- * moment on at which there is a file of that name: whenever a process is killed, each slice is written once. Context of
- * everything here: thread.
+ * that wrote them was killed. It is stored together with the file and the path of the slice that comes next, and counts
+ * from the moment on at which that file has its name: whenever a process is killed, each slice is written once. Context
+ * of everything here: thread.
  */
 #ifndef CSINK_SLICE_STATE_H
 #define CSINK_SLICE_STATE_H
@@ -21,8 +21,8 @@ struct csink_slice_next {
 	bool is_last;
 };
 
-/** Store it. Returns 0, -EEXIST (there is a file of that name) or -errno: the slice must not be written then. */
-int csink_slice_state_prepare(const struct csink_slices *slices, const struct csink_slice_next *next);
+/** Store it. @fd  its file, which gets its name next. Returns 0 or -errno: then it must not get it. */
+int csink_slice_state_prepare(const struct csink_slices *slices, const struct csink_slice_next *next, int fd);
 
 /** The slice is written: from now on what was stored counts. */
 void csink_slice_state_commit(const struct csink_slices *slices);
@@ -32,6 +32,9 @@ void csink_slice_state_discard(const struct csink_slices *slices);
 
 /** Store how far the slices are. Returns 0 or -errno; then what was stored before counts. */
 int csink_slice_state_store(const struct csink_slices *slices);
+
+/** Can it be read? Returns 0, or as csink_slice_state_load(). Changes nothing. */
+int csink_slice_state_check(const char *run_dir);
 
 /**
  * Go on with the slices of a run: names, clock, bounds, how far they are.

@@ -130,14 +130,22 @@ struct csink_slice csink_slices_describe(const struct csink_slices *s, uint64_t 
 	};
 }
 
-/* What is stored counts from the moment on at which the slice has its name. A last slice is written in any case. */
+/*
+ * What is stored counts from the moment on at which the slice has its name. A last slice is written also where that
+ * cannot be stored: it would be written twice if this process were killed before it has removed the recordings.
+ */
 static int publish(struct csink_slices *s, const struct csink_profile *profile, const struct csink_slice_next *next)
 {
-	int err = s->is_stored ? csink_slice_state_prepare(s, next) : 0;
+	struct csink_outfile file;
+	int err = csink_outfile_open(&file, next->path, CSINK_OUTFILE_ONCE), stored;
 
-	if (err && err != -EEXIST && next->is_last)
-		err = 0;
-	return err ?: csink_pprof_write_as(profile, next->path, CSINK_OUTFILE_ONCE);
+	if (err)
+		return err;
+	err = csink_pprof_write_fd(profile, file.fd);
+	stored = s->is_stored ? csink_slice_state_prepare(s, next, file.fd) : 0;
+	if (!err && !next->is_last)
+		err = stored;
+	return csink_outfile_close(&file, err);
 }
 
 /*
@@ -179,9 +187,9 @@ static void pass_on(const struct csink_slices *s, const char *path)
 	pid = fork();
 	if (pid > 0)
 		return;
-	/* The launcher waits for the end of this process's parent, not for this one's. */
-	if (!pid && s->fd >= 0)
-		close(s->fd);
+	/* The launcher waits for the end of this process's parent, not for this one's; nor does its lock outlive it. */
+	if (!pid)
+		csink_descriptors_close_from(STDERR_FILENO + 1);
 	s->on_written(s->arg, path);
 	if (!pid)
 		_exit(0);

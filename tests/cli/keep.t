@@ -26,7 +26,7 @@ start() { # ROTATE COMMAND...: in the background, until there is a file `go`
 	program=$!
 }
 keeper() { # its pid, by its lock
-	cat shm/countersink-*/slices.lock 2>/dev/null
+	awk '{ print $1 }' shm/countersink-*/slices.lock 2>/dev/null
 }
 has_keeper() {
 	kill -0 "$(keeper)" 2>/dev/null
@@ -225,6 +225,63 @@ rm -rf out/*
 ok "a template that is relative, with %t" sh -c 'ls out/burn.20*Z.pb.gz'
 is "$(cat err)" "" "nothing is reported of it"
 
+# ---- who the run belongs to
+if [ "$(id -u)" = 0 ]; then
+	chmod 711 "$TMP"
+	chmod 777 out
+	chmod 1777 shm # as /dev/shm
+	cat >drops.py <<'E2'
+import os
+def work(ns):
+    end = os.times().user + ns
+    while os.times().user < end:
+        sum(i * i for i in range(20000))
+work(0.7)
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+work(0.7)
+t = os.times()
+print(t.user + t.system)
+E2
+	rm -rf out/* shm/*
+	with 0.2s "$PYTHON" drops.py >said 2>err
+	is "$? $(cat err)" "0 " "a program that gives up root: its status, and no message"
+	is_ended "a program that gives up root"
+	is "$(find out -name '*.pb.gz' -printf '%u\n' | sort -u | wc -l)" 2 "slices are written by both users"
+	countersink merge -q -o merged.pb.gz out/*.pb.gz
+	is "$(countersink report -j -n 1 merged.pb.gz | python3 -c '
+import json, sys
+seconds = sum(t["sum"] for t in json.load(sys.stdin)["types"] if t["name"] == "task-clock") / 1e9
+own = float(open("said").read())
+print("same" if 0.95 * own < seconds < 1.1 * own else (seconds, own))')" same "all have the CPU time of the program, once"
+	chmod 755 out
+	chmod 711 shm
+else
+	skip "a program that gives up root" "it takes root"
+fi
+
+# A server that takes what is sent and never answers: the keeper has the run for itself, and not what sends.
+cat >silent.py <<'E2'
+import socket
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+all = []
+while True:
+    all.append(s.accept())
+E2
+python3 silent.py >port &
+silent=$!
+wait_until 30 test -s port
+rm -f go
+start 0.2s env COUNTERSINK_SEND="put+http://127.0.0.1:$(cat port)/%n" COUNTERSINK_SEND_TIMEOUT=60 "$PYTHON" work.py
+ok "slices that are sent to a server which never answers are written" wait_until 60 has_slices 3
+finish
+is "$status $(cat err)" "0 " "the program's end: its status, and no message"
+is_ended "a server that never answers"
+kill $silent
+wait $silent 2>/dev/null
+
 # ---- what is not possible
 rm -rf out/*
 with soon "$TARGETS/burn" 5 >said 2>err
@@ -255,7 +312,7 @@ mv out elsewhere
 ln -s missing out
 countersink keep -q shm/countersink-* 2>err &
 again=$!
-wait_until 30 sh -c "[ \"\$(cat shm/countersink-*/slices.lock)\" = $again ]"
+wait_until 30 grep -qs "^$again " shm/countersink-*/slices.lock
 ok "a second keeper takes the place of the first" test "$(keeper)" = "$again"
 ok "slices that cannot be written are reported" wait_until 60 test -s err
 rm out

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,11 +90,16 @@ static int open_keeper(struct csink_slice_keeper *k, const struct csink_options 
 
 	if (err)
 		return csink_fail(CSINK_EXIT_FAILED, "%s: %s", run_dir,
-				  err == -EPERM   ? "not a directory of this user alone"
-				  : err == -EBUSY ? "another command has it"
-						  : strerror(-err));
+				  err == -EPERM      ? "not a directory of this user alone"
+				  : err == -EBUSY    ? "another command has it"
+				  : err == -EALREADY ? "a keeper of another version of countersink writes its slices"
+						     : strerror(-err));
 	k->slices.on_written = send_slice;
 	err = csink_slice_keeper_load(k);
+	if (csink_options_bool(o, CSINK_KEEP_OPT_LEAVE)) {
+		csink_slice_keeper_leave(k);
+		exit(CSINK_EXIT_OK);
+	}
 	if (err == -ENOENT)
 		return begin(k, o);
 	return err ? csink_fail(CSINK_EXIT_FAILED, "%s: its slices are of another version of countersink, or damaged",

@@ -14,6 +14,8 @@
 	X(COMMAND, 0, "NAME", "", CSINK_OPT_NO_ENV, "what %c in the names stands for (default: that process's)")       \
 	X(DETACH, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                       \
 	  "for the library: go on in the background, once the slices have begun, and print nothing")                   \
+	X(LEAVE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                        \
+	  "for the library: have the process leave that writes the slices, so that another one can go on with them")   \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print only errors")
 
 #define CSINK_KEEP_OPTION_ID(id, ...) CSINK_KEEP_OPT_##id,

@@ -377,7 +377,7 @@ static int end_slices(const struct csink_options *o, const char *path, bool quie
 {
 	static struct csink_slice_keeper k = {.lock_fd = -1, .directory.fd = -1};
 	bool goes_on;
-	int err;
+	int err, printed = 0;
 
 	if (!getenv(CSINK_ENV_RUN_ENDED) || !csink_slice_keeper_is_of(path))
 		return -1;
@@ -386,8 +386,13 @@ static int end_slices(const struct csink_options *o, const char *path, bool quie
 	k.slices.arg = &quiet;
 	if (err) {
 		csink_slice_keeper_release(&k);
-		if (err == -EBADMSG || err == -ENOENT)
-			return -1; /* one profile has all */
+		if (err == -EALREADY)
+			return CSINK_EXIT_OK; /* the keeper writes the last slice when we have ended */
+		if (err == -EBADMSG || err == -ENOENT) {
+			csink_say("how far the slices are cannot be read: one profile has the whole run, also what "
+				  "they have");
+			return -1;
+		}
 		return csink_fail(CSINK_EXIT_FAILED, "no last slice: %s: %s", path, strerror(-err));
 	}
 	goes_on = csink_slice_keeper_goes_on(&k);
@@ -396,13 +401,13 @@ static int end_slices(const struct csink_options *o, const char *path, bool quie
 	else
 		err = csink_slice_keeper_end(&k, 0);
 	if (!quiet) {
-		err = print_whole(o, &k) ?: err;
+		printed = print_whole(o, &k);
 		csink_slices_say(&k.slices);
 	}
 	if (!goes_on && !err)
 		csink_slice_keeper_remove(&k);
 	csink_slice_keeper_release(&k);
-	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+	return err || printed ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
 static int report(const struct csink_options *o, char **paths, int nr)

@@ -58,6 +58,8 @@ static int after_change(bool handed_over, int result)
 {
 	if (result && handed_over)
 		csink_handover_undo();
+	if (handed_over)
+		csink_handover_end();
 	return result;
 }
 

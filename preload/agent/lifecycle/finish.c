@@ -124,17 +124,21 @@ struct helper {
 static int run_helper(void *arg)
 {
 	const struct itimerval second = {.it_value = {.tv_sec = 1}};
+	const uint64_t default_action[4] = {0};
 	struct helper *helper = arg;
 	uint64_t none = 0;
 
 	if (helper->is_silent)
 		csink_rawcall(__NR_close_range, helper->begins ? STDERR_FILENO + 1 : 0, ~0U, 0);
-	/* The program waits for a second at most. Such a helper may be killed at any moment. */
-	if (helper->is_silent && helper->is_awaited)
+	if (helper->is_silent && helper->is_awaited) {
+		/* The program waits for a second at most. Such a helper may be killed at any moment. */
+		csink_rawcall(SYS_rt_sigaction, SIGALRM, default_action, NULL, sizeof(none));
 		csink_rawcall(SYS_setitimer, ITIMER_REAL, &second, NULL);
-	/* What it prints is the report: ours goes to stderr. dup2 is the child's own, the fd table is not shared. */
-	else if (kept_stderr >= 0)
+	} else if (kept_stderr >= 0) {
+		/* What it prints is the report: ours goes to stderr. dup2 is the child's own, the fd table is not
+		 * shared. */
 		csink_rawcall(SYS_dup3, kept_stderr, STDERR_FILENO, 0);
+	}
 	if (csink_config.report && !helper->is_silent && csink_rawcall(SYS_dup3, STDERR_FILENO, STDOUT_FILENO, 0) < 0)
 		csink_rawcall(SYS_close, STDOUT_FILENO); /* the program's stdout is no place for it */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
@@ -154,12 +158,14 @@ static int run_helper(void *arg)
 static int run_parent(void *arg)
 {
 	struct helper *helper = arg;
-	int pid = csink_libc_clone(run_helper, helper->stack_end, CLONE_VM | CLONE_VFORK | SIGCHLD, helper);
+	int pid = csink_libc_clone(run_helper, helper->stack_end, CLONE_VM | CLONE_VFORK | SIGCHLD, helper), status = 0;
 
 	if (pid < 0)
 		helper->err = errno;
-	while (pid > 0 && helper->is_awaited && csink_rawcall(SYS_wait4, pid, NULL, 0, NULL) == -EINTR)
+	while (pid > 0 && helper->is_awaited && csink_rawcall(SYS_wait4, pid, &status, 0, NULL) == -EINTR)
 		;
+	if (helper->begins && WIFSIGNALED(status))
+		helper->err = ETIME;
 	csink_rawcall(SYS_exit_group, 0);
 	return 0;
 }
@@ -275,12 +281,13 @@ void csink_finish_salvage(const char *place)
 	start_helper(argv, IS_SILENT | (becomes_parent() ? IS_AWAITED : 0));
 }
 
-void csink_finish_keep(void)
+void csink_finish_keep(enum csink_finish_keeping what)
 {
+	bool leaves = what == CSINK_FINISH_LEAVE;
 	char pid[12], comm[17] = "";
 	const char *argv[] = {NULL,
 			      "keep",
-			      "--detach",
+			      leaves ? "--leave" : "--detach",
 			      "-p",
 			      pid,
 			      "--command",
@@ -295,7 +302,7 @@ void csink_finish_keep(void)
 	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
 	if (!becomes_parent())
 		err = start_helper(argv, IS_SILENT | BEGINS | IS_AWAITED);
-	if (err)
+	if (err && !leaves)
 		csink_finish_complain("no slices, but one profile at the end: %s",
 				      err == EPERM ? "this process would become the parent of the one that writes them"
 						   : strerror(err));

@@ -24,11 +24,13 @@ void csink_finish_image(void);
  */
 void csink_finish_salvage(const char *place);
 
+enum csink_finish_keeping { CSINK_FINISH_KEEP, CSINK_FINISH_LEAVE };
+
 /**
- * At the start of a run without a launcher that is to have slices: start the process that writes them, and wait until
- * it has begun. Context: init.
+ * Of a run without a launcher that is to have slices: start the process that writes them, and wait until it has begun,
+ * or has gone on with those that there are; or have it leave. Context: init, and thread.
  */
-void csink_finish_keep(void);
+void csink_finish_keep(enum csink_finish_keeping what);
 
 /**
  * The program closes its stderr for good, as coreutils do before they exit: a copy is kept for the report, if one is to

@@ -14,6 +14,7 @@
 #include "include/internal/rawcall.h"
 #include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/finish.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/record/run_dir.h"
 
@@ -37,6 +38,12 @@ static const char *own_name(void)
 	const char *slash = strrchr(csink_own_recording.path, '/');
 
 	return slash ? slash + 1 : "";
+}
+
+/* Without the process that writes slices, which has left, this is what the next one goes on with. */
+static bool is_of_slices(const char *name)
+{
+	return csink_config.has_slices && !strcmp(name, CSINK_RUN_DIR_SLICES);
 }
 
 static bool give(int dir_fd, const char *name, uid_t uid)
@@ -68,7 +75,7 @@ static int move_recordings(int from_fd, int to_fd, uid_t uid)
 
 		if (!strcmp(name, ".") || !strcmp(name, ".."))
 			continue;
-		moves = !strcmp(name, own_name()) ||
+		moves = !strcmp(name, own_name()) || is_of_slices(name) ||
 			(csink_run_dir_is_recording(name) && csink_run_dir_is_written(from_fd, name) == 0);
 		if (!moves || csink_rawcall(SYS_renameat, from_fd, name, to_fd, name) || !give(to_fd, name, uid))
 			nr_left++;
@@ -109,7 +116,7 @@ static int open_beside(char *dir, size_t size)
 	return err;
 }
 
-int csink_handover_begin(uid_t uid)
+static int hand_over(uid_t uid)
 {
 	char dir[sizeof(csink_config.run_dir)];
 	int from = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), to, nr_left;
@@ -136,6 +143,24 @@ int csink_handover_begin(uid_t uid)
 	return CSINK_MIN(nr_left, 0);
 }
 
+int csink_handover_begin(uid_t uid)
+{
+	int err;
+
+	if (csink_config.has_slices)
+		csink_finish_keep(CSINK_FINISH_LEAVE);
+	err = hand_over(uid);
+	if (err)
+		csink_handover_end();
+	return err;
+}
+
+void csink_handover_end(void)
+{
+	if (csink_config.has_slices)
+		csink_finish_keep(CSINK_FINISH_KEEP);
+}
+
 void csink_handover_undo(void)
 {
 	CSINK_KEEP_ERRNO;
@@ -146,7 +171,7 @@ void csink_handover_undo(void)
 	if (fd >= 0)
 		csink_rawcall(SYS_fchown, fd, geteuid(), (gid_t)-1);
 	while (dir && (entry = readdir(dir)))
-		if (csink_run_dir_is_recording(entry->d_name))
+		if (csink_run_dir_is_recording(entry->d_name) || is_of_slices(entry->d_name))
 			give(fd, entry->d_name, geteuid());
 	if (dir)
 		closedir(dir);

@@ -24,6 +24,9 @@ int csink_handover_begin(uid_t uid);
 /** The process did not become that user: take the new directory back. Context: thread. */
 void csink_handover_undo(void);
 
+/** Either way: have the slices go on, if the run has some, which stopped at csink_handover_begin(). Context: thread. */
+void csink_handover_end(void);
+
 /** True if recordings stayed behind. @dir: set to the directory that they are in. Context: any. */
 bool csink_handover_left(const char **dir);
 

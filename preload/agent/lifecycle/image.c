@@ -394,9 +394,9 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 		/* Under a filter not all the calls that this takes may be allowed; a tracer may wait for the helper. */
 		if (csink_config.standalone && csink_config.owner == getpid() && status && !status->nr_filters &&
 		    !status->tracer) {
-			csink_killed_runs_look();
 			if (csink_config.has_slices && is_first)
-				csink_finish_keep();
+				csink_finish_keep(CSINK_FINISH_KEEP);
+			csink_killed_runs_look();
 		}
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);

@@ -9,6 +9,9 @@
 #define CSINK_RUN_DIR_PREFIX "countersink-"
 #define CSINK_RUN_DIR_PLACES 5
 
+/* Of a run without launcher: how far its slices are (launcher/session/slice_state.h). */
+#define CSINK_RUN_DIR_SLICES "slices"
+
 /** Where run directories are made, in order of preference; NULL for a place that the environment does not name.
  * Context: any. */
 void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES]);
