@@ -21,6 +21,7 @@ ok "install with a stage" make_in install PREFIX=/usr DESTDIR="$TMP/stage"
 ok "the stage has the launcher" test -x "$TMP/stage/usr/bin/countersink"
 is "$(cd "$TMP/stage/usr/share/man" && find . -type f | sort)" \
 	"$(cd "$SRC/launcher/man" && ls | sed 's|.*\.\([1-9]\)$|./man\1/&|' | sort)" "every manual page is in its section's directory"
+is "$(ls "$TMP/stage/usr/share/countersink/schema")" "$(ls "$SRC/launcher/schema")" "the stage has the schemas of JSON"
 ok "the stage has the library" test -f "$TMP/stage/usr/lib/countersink/libcountersink.so"
 is "$(readlink "$TMP/stage/usr/lib/libcountersink.so")" countersink/libcountersink.so \
 	"a link leads to the library from its place in earlier versions"
