@@ -84,7 +84,7 @@ UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 LONE_CLI_TESTS := exhausted
 SLOW_LONE_CLI_TESTS := gate gate_baseline gate_suite gate_suite_hyperfine
 SUITES_CLI_TESTS := gate_suite_catch2 gate_suite_criterion gate_suite_node gate_suite_pytest
-SLOW_CLI_TESTS := attach attach_frames caged damaged foreign_text frames frames_async frames_go frames_java frames_languages frames_v8 gate_bisect gate_ci gate_deterministic gate_suite_deterministic hardened keep limits made_pythons outside own_events programs_denied programs_unprivileged reserve rotate salvage send spool wire
+SLOW_CLI_TESTS := attach attach_frames caged ci_action damaged foreign_text frames frames_async frames_go frames_java frames_languages frames_v8 gate_bisect gate_ci gate_deterministic gate_suite_deterministic hardened keep limits made_pythons outside own_events programs_denied programs_unprivileged reserve rotate salvage send spool wire
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) $(SUITES_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
@@ -418,12 +418,19 @@ quoted = '$(subst ','\'',$(1))'
 staged = $(call quoted,$(DESTDIR)$(1))
 one_word = $(subst $(blank),?,$(1))
 spaced = $(subst ?,$(blank),$(1))
-INSTALLED = $(foreach c,$(COMPLETIONS),$(call staged,$(call completion_file,$(c)))) \
+SCHEMAS := $(wildcard launcher/schema/*.json)
+schema_file = $(DATADIR)/countersink/schema/$(notdir $(1))
+# What a job of a CI runs: templates/perf-gate.yml.
+CI_SCRIPTS := perf-gate.sh lib/gate_functions.sh
+ci_script = $(DATADIR)/countersink/scripts/$(1)
+INSTALLED = $(foreach schema,$(SCHEMAS),$(call staged,$(call schema_file,$(schema)))) \
+	$(foreach file,$(CI_SCRIPTS),$(call staged,$(call ci_script,$(file)))) $(foreach c,$(COMPLETIONS),$(call staged,$(call completion_file,$(c)))) \
 	$(foreach file,countersink countersink-send,$(call staged,$(BINDIR)/$(file))) \
 	$(foreach file,$(LIB_FILES) $(ENTRY_LINKS) $(LIBDIR_LINK) $(API_LINKS) $(CONFIG_FILES),$(call staged,$(LIBDIR)/$(file))) \
 	$(foreach header,$(PUBLIC_HEADERS:include/%=%),$(call staged,$(INCLUDEDIR)/$(header))) \
 	$(foreach page,$(MAN_PAGES),$(call staged,$(MANDIR)/$(call man_place,$(page))))
-INSTALLED_DIRS = $(call staged,$(INCLUDEDIR)/countersink) \
+INSTALLED_DIRS = $(call staged,$(INCLUDEDIR)/countersink) $(foreach dir,schema scripts/lib scripts,$(call staged,$(DATADIR)/countersink/$(dir))) \
+	$(call staged,$(DATADIR)/countersink) \
 	$(foreach dir,cmake/countersink-api cmake pkgconfig $(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink,$(call staged,$(LIBDIR)/$(dir)))
 # What programs link is in LIBDIR; what is loaded by its path in a directory of countersink's own.
 AGENT := countersink/libcountersink.so
@@ -460,6 +467,8 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 		sed $(config_values) preload/api/$(notdir $(file)).in >$(call staged,$(LIBDIR)/$(file))$(newline))
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) $(call staged,$(INCLUDEDIR)/$(header:include/%=%))$(newline))
 	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(call staged,$(MANDIR)/$(call man_place,$(page)))$(newline))
+	$(foreach file,$(CI_SCRIPTS),$(INSTALL) -D -m $(if $(findstring /,$(file)),644,755) scripts/$(file) $(call staged,$(call ci_script,$(file)))$(newline))
+	$(foreach schema,$(SCHEMAS),$(INSTALL) -D -m 644 $(schema) $(call staged,$(call schema_file,$(schema)))$(newline))
 	$(foreach c,$(COMPLETIONS),@umask 022 && mkdir -p $(call staged,$(DATADIR)/$(dir $(call completion_place,$(c)))) && \
 		$(B)/bin/countersink completion $(firstword $(subst :, ,$(c))) >$(call staged,$(call completion_file,$(c)))$(newline))
 

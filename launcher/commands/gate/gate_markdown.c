@@ -122,16 +122,29 @@ static void print_annotation(FILE *out, const struct csink_gate_result *r, const
 	fputc('\n', out);
 }
 
+bool csink_gate_has_annotation(FILE *out, uint32_t number, uint32_t nr)
+{
+	if (number + 1 < CSINK_GATE_ANNOTATIONS || nr <= CSINK_GATE_ANNOTATIONS)
+		return true;
+	if (number + 1 == CSINK_GATE_ANNOTATIONS)
+		fprintf(out, "::error title=countersink gate::%u more regressed: the summary has all\n", nr - number);
+	return false;
+}
+
 void csink_gate_print_github(FILE *out, const struct csink_gate_result *r)
 {
+	uint32_t nr = 0, number = 0;
+
 	if (r->error) {
 		csink_text_print_as(out, CSINK_TEXT_GITHUB, "::error title=countersink gate::%s\n", r->error);
 		return;
 	}
+	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++)
+		nr += csink_gate_is_failure(r, &r->verdicts->rows[i]);
 	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++) {
 		const struct csink_gate_row *row = &r->verdicts->rows[i];
 
-		if (csink_gate_is_failure(r, row))
+		if (csink_gate_is_failure(r, row) && csink_gate_has_annotation(out, number++, nr))
 			print_annotation(out, r, row);
 	}
 }

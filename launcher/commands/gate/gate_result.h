@@ -134,4 +134,13 @@ void csink_gate_put_link(FILE *out, const struct csink_gate_result *r);
 
 void csink_gate_print_github(FILE *out, const struct csink_gate_result *r);
 
+/* GitHub shows so many errors of a step, and drops the rest without a word. */
+#define CSINK_GATE_ANNOTATIONS 10
+
+/**
+ * Has an annotation of @nr its place? The last place has the number of those that have none, where there are such.
+ * @number  which one, from 0.
+ */
+bool csink_gate_has_annotation(FILE *out, uint32_t number, uint32_t nr);
+
 #endif

@@ -186,14 +186,17 @@ static bool write_file(const char *path, unsigned int how, void (*print)(FILE *,
 /* Annotations for GitHub's page of a change: one a case that fails, or the reason why there is no verdict. */
 static void annotate(const struct csink_suite_result *r)
 {
+	uint32_t nr = 0, number = 0;
 	char line[4096];
 
 	if (r->error)
 		csink_text_print_as(stderr, CSINK_TEXT_GITHUB, "::error title=countersink gate::%s\n", r->error);
+	for (uint32_t i = 0; !r->error && i < r->suite->nr; i++)
+		nr += csink_suite_is_failure(r, &r->suite->cases[i]);
 	for (uint32_t i = 0; !r->error && i < r->suite->nr; i++) {
 		const struct csink_suite_case *c = &r->suite->cases[i];
 
-		if (!csink_suite_is_failure(r, c))
+		if (!csink_suite_is_failure(r, c) || !csink_gate_has_annotation(stderr, number++, nr))
 			continue;
 		csink_suite_case_line(r, c, line, sizeof(line));
 		csink_text_print_as(stderr, CSINK_TEXT_GITHUB, "::error title=countersink gate::%s: %s\n", c->name,
