@@ -203,6 +203,7 @@ static void test_store(void)
 	unsigned int nr_short = 0;
 	off_t bytes;
 
+	free(r.bytes);
 	begin();
 	first = take(0);
 	is_num(csink_moment_store(first, fd, 100), 0, "a moment is stored");
