@@ -14,6 +14,7 @@
 #include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
+#include "launcher/base/send_options.h"
 #include "launcher/base/send_url.h"
 #include "launcher/session/spawn.h"
 
@@ -106,49 +107,47 @@ static int send_file(const struct arguments *a, char *program, const char *path,
 	return run_program(argv, inherited);
 }
 
-static void send_with(const struct arguments *a, const char *path, const struct csink_inherited *inherited,
-		      bool is_quiet)
+static int send_with(const struct arguments *a, const char *path, const struct csink_inherited *inherited,
+		     bool is_quiet)
 {
 	char program[PATH_MAX] = PROGRAM;
 	struct stat st;
 	int status;
 
-	if (!*path) {
-		csink_say("nothing was sent: the profile is in no file");
-		return;
-	}
+	if (!*path)
+		return csink_fail(-EIO, "nothing was sent: the profile is in no file");
 	/* What went into a FIFO is gone, and to read it again would wait for ever. */
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		csink_say("%s was not sent: it is not a regular file", path);
-		return;
-	}
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return csink_fail(-EIO, "%s was not sent: it is not a regular file", path);
 	status = csink_send_program(program) ? send_file(a, program, path, inherited, is_quiet) : -ENOENT;
 	if (status < 0)
 		csink_say("%s was not sent: %s: %s", path, program, strerror(-status));
 	else if (WIFSIGNALED(status))
 		csink_say("%s was not sent: " PROGRAM " was ended by signal %d", path, WTERMSIG(status));
+	if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == CSINK_SEND_EXIT_UNREACHABLE)
+		return -EAGAIN;
+	return status ? -EIO : 0;
 }
 
-void csink_send_profile(const struct csink_options *o, uint32_t send, const char *path,
-			const struct csink_inherited *inherited, bool is_quiet)
+int csink_send_profile(const struct csink_options *o, uint32_t send, const char *path,
+		       const struct csink_inherited *inherited, bool is_quiet)
 {
 	CSINK_AUTO(release) struct arguments a = {.nr = 0};
 
 	if (!*csink_options_text(o, send))
-		return;
+		return 0;
 	if (add_options(&a, o, send))
-		csink_say("%s was not sent: no memory", path);
-	else
-		send_with(&a, path, inherited, is_quiet);
+		return csink_fail(-EIO, "%s was not sent: no memory", path);
+	return send_with(&a, path, inherited, is_quiet);
 }
 
-void csink_send_by_environment(const char *path, bool is_quiet)
+int csink_send_by_environment(const char *path, bool is_quiet)
 {
 	const struct arguments none = {.nr = 0};
 	struct csink_inherited inherited = {.has_cpus = false};
 
 	if (!csink_send_variable(CSINK_ENV_PREFIX "SEND"))
-		return;
+		return 0;
 	csink_inherited_take(&inherited);
-	send_with(&none, path, &inherited, is_quiet);
+	return send_with(&none, path, &inherited, is_quiet);
 }

@@ -22,12 +22,13 @@ int csink_send_check(const struct csink_options *o, uint32_t send);
  * Send a file that has a finished profile, if --send is given, and wait until that is done or its time is over. What
  * fails is reported, and changes nothing else. The file is only read, and a copy of it is kept where it cannot be sent:
  * it may be changed or removed then.
- * @path  "": the profile is in no file. Context: init.
+ * @path  "": the profile is in no file.
+ * Returns 0 (also where nothing was to be sent), -EAGAIN (the server is away: it is kept) or -EIO. Context: init.
  */
-void csink_send_profile(const struct csink_options *o, uint32_t send, const char *path,
-			const struct csink_inherited *inherited, bool is_quiet);
+int csink_send_profile(const struct csink_options *o, uint32_t send, const char *path,
+		       const struct csink_inherited *inherited, bool is_quiet);
 
 /** The same by the environment alone: if COUNTERSINK_SEND is there. Context: init. */
-void csink_send_by_environment(const char *path, bool is_quiet);
+int csink_send_by_environment(const char *path, bool is_quiet);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -175,6 +176,27 @@ static int write_slice(struct csink_slices *s, const struct csink_profile *profi
 	return err;
 }
 
+/* A server that is away is reported once, as is its return; and of the last slice, what has become of it. */
+static void send_slice(const struct csink_slices *s, const char *path)
+{
+	bool was_away = s->is_away && *s->is_away;
+	int spoken = was_away && !s->is_ending ? dup(STDERR_FILENO) : -1,
+	    null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int err;
+
+	if (spoken >= 0 && null >= 0)
+		dup2(null, STDERR_FILENO);
+	err = s->on_written(s->arg, path);
+	if (spoken >= 0)
+		dup2(spoken, STDERR_FILENO);
+	if (was_away && !err)
+		csink_say("slices are sent again, and those that were kept");
+	if (s->is_away)
+		*s->is_away = err == -EAGAIN;
+	close(spoken);
+	close(null);
+}
+
 /* It may take longer than a slice. Without a process for it, that is waited for. */
 static void pass_on(const struct csink_slices *s, const char *path)
 {
@@ -190,7 +212,7 @@ static void pass_on(const struct csink_slices *s, const char *path)
 	/* The launcher waits for the end of this process's parent, not for this one's; nor does its lock outlive it. */
 	if (!pid)
 		csink_descriptors_close_from(STDERR_FILENO + 1);
-	s->on_written(s->arg, path);
+	send_slice(s, path);
 	if (!pid)
 		_exit(0);
 }
@@ -300,7 +322,10 @@ void csink_slices_cut(struct csink_slices *s)
 static int publish_last(struct csink_slices *s, const struct csink_profile *profile, const struct csink_moment *to)
 {
 	char path[PATH_MAX];
-	int err = write_slice(s, profile, to, true, path);
+	int err;
+
+	s->is_ending = true;
+	err = write_slice(s, profile, to, true, path);
 
 	if (err)
 		err = csink_output_elsewhere(path, profile, err, "the last slice");
@@ -473,8 +498,17 @@ static void serve(struct csink_slices *s, int fd)
 	put(fd, &s->answer, sizeof(s->answer));
 }
 
+/* NULL: each is reported. It lives as long as the process. */
+static bool *share_flag(void)
+{
+	bool *flag = mmap(NULL, sizeof(*flag), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return flag == MAP_FAILED ? NULL : flag;
+}
+
 void csink_slices_start(struct csink_slices *s)
 {
+	s->is_away = share_flag();
 	s->fd = -1;
 	s->start_monotonic_ns = csink_monotonic_ns();
 	s->start_realtime_ns = s->run_start_realtime_ns = csink_clock_ns(CLOCK_REALTIME);

@@ -33,10 +33,11 @@ struct csink_slices {
 	/* Set by the caller. */
 	char run_dir[CSINK_RUN_DIRECTORY_PATH]; /* of the recordings; "": there are none */
 	struct csink_slice_names names;
-	struct csink_slice_clock clock;                  /* slice_ns */
-	uint64_t keep, keep_bytes;                       /* 0: no bound */
-	struct csink_outside *outside;                   /* the run's description, and at its end its totals */
-	void (*on_written)(void *arg, const char *path); /* in the process that has written a slice; may be NULL */
+	struct csink_slice_clock clock; /* slice_ns */
+	uint64_t keep, keep_bytes;      /* 0: no bound */
+	struct csink_outside *outside;  /* the run's description, and at its end its totals */
+	/* Send a slice that is written, in a process of its own; returns as csink_send_profile(). May be NULL. */
+	int (*on_written)(void *arg, const char *path);
 	void *arg;
 	bool is_stored; /* what the next slices need is kept in run_dir, for a process that goes on with them */
 
@@ -59,6 +60,8 @@ struct csink_slices {
 	uint32_t nr_missed;                                                    /* before it, whose time it has */
 	char missed_why[200];
 	bool is_failing;           /* that has been reported */
+	bool is_ending;            /* the last slice is written */
+	bool *is_away;             /* shared with the processes that send: the server is, which has been reported */
 	struct csink_moment *base; /* that the slices until now reach to; NULL: none yet */
 };
 

@@ -399,11 +399,11 @@ static void name_command(struct attach *a)
 			     images->at[i]->pid);
 }
 
-static void send_profile(void *arg, const char *path)
+static int send_profile(void *arg, const char *path)
 {
 	struct attach *a = arg;
 
-	csink_send_profile(a->options, CSINK_ATTACH_OPT_SEND, path, &a->inherited, a->quiet || a->json);
+	return csink_send_profile(a->options, CSINK_ATTACH_OPT_SEND, path, &a->inherited, a->quiet || a->json);
 }
 
 /* The first processes are known later: slices have what was asked for. */

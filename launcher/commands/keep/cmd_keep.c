@@ -19,10 +19,10 @@
 #include "launcher/session/send_profile.h"
 #include "launcher/session/slice_keeper.h"
 
-static void send_slice(void *arg, const char *path)
+static int send_slice(void *arg, const char *path)
 {
 	(void)arg;
-	csink_send_by_environment(path, true);
+	return csink_send_by_environment(path, true);
 }
 
 /* The library gives its template as it is, which is relative to the directory of the program that starts. */

@@ -330,9 +330,9 @@ static int read_inputs(const struct csink_options *o, char **paths, int nr, stru
 
 /* ---- the end of a run without launcher that has slices ---- */
 
-static void send_slice(void *arg, const char *path)
+static int send_slice(void *arg, const char *path)
 {
-	csink_send_by_environment(path, *(const bool *)arg);
+	return csink_send_by_environment(path, *(const bool *)arg);
 }
 
 /* The whole run, of which there are slices alone. */

@@ -468,11 +468,11 @@ static void note_running(struct run *run)
 
 /* ---- slices ---- */
 
-static void send_slice(void *arg, const char *path)
+static int send_slice(void *arg, const char *path)
 {
 	struct run *run = arg;
 
-	csink_send_profile(run->options, CSINK_OPT_SEND, path, run->inherited, run->quiet);
+	return csink_send_profile(run->options, CSINK_OPT_SEND, path, run->inherited, run->quiet);
 }
 
 /* Where none can be written while the command runs, the whole run is one. */
