@@ -99,10 +99,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(200, comments[(page - 1) * 100:page * 100])
         text = json.loads(body)["body"]
         if self.command == "POST":
-            comments.append({"id": len(comments) + 1, "body": text})
+            comments.append({"id": len(comments) + 1, "body": text, "user": {"login": "github-actions[bot]"}})
         else:
-            if mode == "foreign":
-                return self.answer(403, {"message": "not yours"})
+            if mode == "gone":
+                return self.answer(404, {"message": "Not Found"})
             comments[int(self.path.rsplit("/", 1)[1]) - 1]["body"] = text
         json.dump(comments, open("comments.json", "w"))
         self.answer(200, {})
@@ -135,13 +135,16 @@ is "$? $(cat out err)" "0 " "a comment is put"
 is "$(bodies)" "['<!-- countersink-gate:perf-gate -->\\nthe ']" "with a mark of its own"
 is "$(cut -d' ' -f1,3- requests | sort -u)" "GET Bearer a-token
 POST Bearer a-token" "the token is used"
-put well '[{"id": 1, "body": "hello"}, {"id": 2, "body": "<!-- countersink-gate:perf-gate -->\nold"}]' table.md
+put well '[{"id": 1, "body": "hello", "user": {"login": "a"}}, {"id": 2, "body": "<!-- countersink-gate:perf-gate -->\nold", "user": {"login": "github-actions[bot]"}}]' table.md
 is "$? $(bodies)" "0 ['hello', '<!-- countersink-gate:perf-gate -->\\nthe ']" "a later run replaces it, and no other one"
-python3 -c 'import json; json.dump([{"id": n + 1, "body": None if n < 150 else "<!-- countersink-gate:perf-gate -->\nold" if n == 150 else "x"} for n in range(160)], open("many", "w"))'
+python3 -c 'import json; json.dump([{"id": n + 1, "body": None if n < 150 else "<!-- countersink-gate:perf-gate -->\nold" if n == 150 else "x", "user": {"login": "github-actions[bot]"}} for n in range(160)], open("many", "w"))'
 put well "$(cat many)" table.md
 is "$? $(cut -d' ' -f1 requests | tr '\n' ' ')" "0 GET GET PATCH " "it is found among many"
-put foreign '[{"id": 1, "body": "<!-- countersink-gate:perf-gate -->\nanother user"}]' table.md
-is "$? $(cut -d' ' -f1 requests | tr '\n' ' ')" "0 GET PATCH POST " "in place of another user's there is a new one"
+put well '[{"id": 1, "body": "<!-- countersink-gate:perf-gate -->\nanother user", "user": {"login": "a"}}]' table.md
+is "$? $(grep -c 'another user' comments.json)" "0 1" "a comment of another user with the mark is left alone"
+is "$(cut -d' ' -f1 requests | tr '\n' ' ')" "GET POST " "there is a new one"
+put gone '[{"id": 1, "body": "<!-- countersink-gate:perf-gate -->\nold", "user": {"login": "github-actions[bot]"}}]' table.md
+is "$? $(cut -d' ' -f1 requests | tr '\n' ' ')" "0 GET PATCH POST " "in place of one that was removed meanwhile there is a new one"
 put fork '[]' table.md
 is "$? $(cat err)" "0 " "the token of a fork: status 0"
 like "$(cat out)" '^::notice::no comment could be written \(.*403.*\); the summary has the same table$' "it is reported"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What commands print as JSON has the form that launcher/schema describes: as it is printed, and not with a member less, a member
-# more, or a value of another kind.
+# What commands print as JSON has the form that launcher/schema describes: as it is printed, and not with a member less, or, at any
+# depth, a member more or a value of another kind.
 . "$(dirname "$0")/lib.sh"
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 SCHEMAS=$SRC/launcher/schema
@@ -35,8 +35,36 @@ for name in (document[0] if isinstance(document, list) and document else documen
     if name in items["required"]:
         judge("without " + name, lambda d: d.pop(name))
     judge("another kind of " + name, lambda d: d.__setitem__(name, {"": [[]]}))
-if document:
-    judge("one more", lambda d: d.__setitem__("surplus", 1))
+
+def walk(value, path):
+    """Every object, but of a list the first of each set of members alone."""
+    if isinstance(value, dict):
+        yield path
+        for name in value:
+            yield from walk(value[name], path + [name])
+    elif isinstance(value, list):
+        seen = set()
+        for i, one in enumerate(value):
+            members = tuple(sorted(one)) if isinstance(one, dict) else None
+            if members not in seen:
+                seen.add(members)
+                yield from walk(one, path + [i])
+
+def at(value, path):
+    for step in path:
+        value = value[step]
+    return value
+
+for path in list(walk(document, [])):
+    changed = copy.deepcopy(document)
+    at(changed, path)["surplus"] = "text"
+    if validator.is_valid(changed):
+        accepted.append("one more in /" + "/".join(map(str, path)))
+    for name in at(document, path):
+        changed = copy.deepcopy(document)
+        at(changed, path)[name] = {"": [[]]}
+        if validator.is_valid(changed):
+            accepted.append("another kind of /" + "/".join(map(str, path + [name])))
 print("valid; accepted: %s" % (", ".join(accepted) or "none"))
 E2
 valid() { # SCHEMA FILE NAME
