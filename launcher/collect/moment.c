@@ -31,6 +31,12 @@ static int take_one(struct csink_moment *moment, const struct image *image)
 				      : csink_recorded_copy(image->path, &one.copy, why, sizeof(why));
 	one.is_collected = err > 0;
 	err = CSINK_MIN(err, 0);
+	/* Its process has not come to say which one it is: a later moment has it. */
+	if (!err && !one.copy.header.state) {
+		csink_recorded_free(&one.copy);
+		free(one.path);
+		return 0;
+	}
 	if (!err && CSINK_APPEND(moment->at, moment->nr, moment->cap, one)) {
 		moment->first_ns = CSINK_MIN(moment->first_ns, one.copy.header.start_monotonic_ns);
 		return 0;
@@ -229,7 +235,8 @@ int64_t csink_moment_find(const struct csink_moment *moment, const struct csink_
 	for (uint32_t i = 0; moment && i < moment->nr; i++) {
 		const struct csink_rec_header *other = &moment->at[i].copy.header;
 
-		if (other->pid == header->pid && other->seq == header->seq && other->engine == header->engine &&
+		if (other->pid == header->pid && other->seq == header->seq &&
+		    (other->engine == CSINK_ENGINE_OUTSIDE) == (header->engine == CSINK_ENGINE_OUTSIDE) &&
 		    other->start_monotonic_ns == header->start_monotonic_ns)
 			return i;
 	}

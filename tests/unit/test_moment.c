@@ -164,6 +164,31 @@ static void test_unfinished(void)
 	close(fd);
 }
 
+/* A process is the same one once its engine is chosen, and none before it has described itself. */
+static void test_start(void)
+{
+	struct csink_moment *first, *second;
+
+	free(r.bytes);
+	begin();
+	r.header->engine = CSINK_ENGINE_NONE;
+	record_write(&r, directory, "100.0.rec");
+	first = take(100);
+	r.header->engine = CSINK_ENGINE_TIMER;
+	go_on();
+	second = take(100);
+	is_between(first, second, (const int64_t[]){20 * MS, 3 * MS, 7 * MS, 30 * MS},
+		   "an engine that is chosen meanwhile");
+	csink_moment_free(first);
+	csink_moment_free(second);
+	r.header->state = 0;
+	record_write(&r, directory, "100.0.rec");
+	is_num(csink_moment_take(directory, 0, &first), 0, "another process is there");
+	is_num(csink_moment_nr(first), 1, "one that has not described itself is not");
+	is_num(csink_moment_nr_unread(first), 0, "nor is it said to be unreadable");
+	csink_moment_free(first);
+}
+
 static struct csink_moment *load(int fd, int64_t from)
 {
 	struct csink_moment *moment = NULL;
@@ -245,6 +270,7 @@ int main(void)
 	test_difference();
 	test_new_process();
 	test_unfinished();
+	test_start();
 	test_store();
 	snprintf(name, sizeof(name), "%s/101.0.rec", directory);
 	unlink(name);

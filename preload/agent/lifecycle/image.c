@@ -78,7 +78,8 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 		header->events[i] = csink_plan.events[i].rec;
 	memcpy(header->rates, csink_plan.rates, sizeof(header->rates));
 	header->engine = csink_engine_state.engine;
-	header->state = CSINK_REC_LIVE;
+	/* Last: without it, those who read while the process runs leave the recording alone. */
+	__atomic_store_n(&header->state, CSINK_REC_LIVE, __ATOMIC_RELEASE);
 }
 
 /* The walker that was asked for, else our own, else frame pointers; the header says which and why. */
