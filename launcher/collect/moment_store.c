@@ -12,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/write_all.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/moment.h"
 #include "launcher/collect/moment_impl.h"
@@ -35,24 +36,8 @@ struct stored_recording {
 
 /* ---- storing ---- */
 
-static int put(int fd, off_t *at, const void *data, size_t bytes)
-{
-	for (const char *from = data; bytes;) {
-		ssize_t n = pwrite(fd, from, bytes, *at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		from += n;
-		*at += n;
-		bytes -= (size_t)n;
-	}
-	return 0;
-}
-
 /* Blocks that were never used stay holes. */
-static int put_sparse(int fd, off_t *at, const char *data, size_t bytes)
+static int put_sparse(int fd, const char *data, size_t bytes)
 {
 	static const char none[CSINK_REC_BLOCK];
 	int err = 0;
@@ -61,9 +46,9 @@ static int put_sparse(int fd, off_t *at, const char *data, size_t bytes)
 		size_t n = CSINK_MIN(bytes - done, sizeof(none));
 
 		if (memcmp(data + done, none, n))
-			err = put(fd, at, data + done, n);
-		else
-			*at += (off_t)n;
+			err = csink_write_all(fd, data + done, n);
+		else if (lseek(fd, (off_t)n, SEEK_CUR) < 0)
+			err = -errno;
 		done += n;
 	}
 	return err;
@@ -75,7 +60,7 @@ static bool is_whole(const struct csink_moment_recording *one)
 	return one->copy.bytes >= CSINK_REC_HEADER_BYTES;
 }
 
-static int put_recording(int fd, off_t *at, const struct csink_moment *moment, uint32_t index)
+static int put_recording(int fd, const struct csink_moment *moment, uint32_t index)
 {
 	const struct csink_moment_recording *one = &moment->at[index];
 	struct stored_recording stored = {.given_ns = moment->given_ns ? moment->given_ns[index] : 0,
@@ -83,8 +68,9 @@ static int put_recording(int fd, off_t *at, const struct csink_moment *moment, u
 					  .is_collected = one->is_collected,
 					  .bytes = one->copy.bytes};
 
-	return put(fd, at, &stored, sizeof(stored))
-		       ?: put(fd, at, one->path, stored.path_bytes) ?: put_sparse(fd, at, one->copy.data, stored.bytes);
+	return csink_write_all(fd, &stored, sizeof(stored))
+		       ?: csink_write_all(fd, one->path, stored.path_bytes)
+				  ?: put_sparse(fd, one->copy.data, stored.bytes);
 }
 
 int csink_moment_store(const struct csink_moment *moment, int fd, int64_t from)
@@ -95,22 +81,22 @@ int csink_moment_store(const struct csink_moment *moment, int fd, int64_t from)
 				       .nr_gone = moment->nr_gone,
 				       .time_ns = moment->time_ns,
 				       .first_ns = moment->first_ns};
-	off_t at = from;
-	int err;
+	int err = lseek(fd, from, SEEK_SET) < 0 ? -errno : 0;
 
 	for (uint32_t i = 0; i < moment->nr; i++)
 		stored.nr += is_whole(&moment->at[i]);
-	err = put(fd, &at, &stored, sizeof(stored));
+	err = err ?: csink_write_all(fd, &stored, sizeof(stored));
 	for (uint32_t i = 0; i < moment->nr && !err; i++)
 		if (is_whole(&moment->at[i]))
-			err = put_recording(fd, &at, moment, i);
+			err = put_recording(fd, moment, i);
 	for (uint32_t i = 0; i < moment->nr_gone && !err; i++) {
 		const struct image *gone = &moment->gone[i];
 
-		err = put(fd, &at, gone, sizeof(*gone))
-			      ?: put(fd, &at, gone->tids, gone->nr_tids * sizeof(*gone->tids));
+		err = csink_write_all(fd, gone, sizeof(*gone))
+			      ?: csink_write_all(fd, gone->tids, gone->nr_tids * sizeof(*gone->tids));
 	}
-	if (!err && ftruncate(fd, at))
+	/* A hole at the end counts, too. */
+	if (!err && ftruncate(fd, lseek(fd, 0, SEEK_CUR)))
 		err = -errno;
 	return err;
 }

@@ -195,13 +195,28 @@ static void set_signals(sigset_t *while_waiting)
 	sigdelset(while_waiting, LEAVE);
 }
 
-void csink_slice_keeper_run(struct csink_slice_keeper *k)
+int csink_slice_keeper_end(struct csink_slice_keeper *k)
+{
+	if (k->is_ended)
+		return 0;
+	/* What a process does that begins only now is in a profile of its own. */
+	csink_run_directory_mark(k->directory.fd, k->directory.path);
+	return csink_slices_end(&k->slices, false);
+}
+
+void csink_slice_keeper_remove(struct csink_slice_keeper *k)
+{
+	csink_run_directory_remove(&k->directory);
+}
+
+int csink_slice_keeper_run(struct csink_slice_keeper *k)
 {
 	struct pollfd fds[] = {{.events = POLLIN}, {.events = POLLIN}};
 	const struct timespec unwatched = {.tv_nsec = UNWATCHED_MS * 1000000L};
 	struct rlimit files;
 	sigset_t while_waiting;
 	uint64_t times;
+	int err;
 
 	set_signals(&while_waiting);
 	may_be_asked_to_leave(k->lock_fd);
@@ -222,6 +237,10 @@ void csink_slice_keeper_run(struct csink_slice_keeper *k)
 		if (fds[0].revents && read(k->slices.timer_fd, &times, sizeof(times)) == sizeof(times))
 			csink_slices_cut(&k->slices);
 	}
+	err = csink_slice_keeper_end(k);
+	if (!err)
+		csink_slice_keeper_remove(k);
+	return err;
 }
 
 int csink_slice_keeper_detach(struct csink_slice_keeper *k)
@@ -243,20 +262,6 @@ int csink_slice_keeper_detach(struct csink_slice_keeper *k)
 	return 1;
 }
 
-int csink_slice_keeper_end(struct csink_slice_keeper *k, uint64_t end_ns)
-{
-	if (k->is_ended)
-		return 0;
-	/* What a process does that begins only now is in a profile of its own. */
-	csink_run_directory_mark(k->directory.fd, k->directory.path);
-	return csink_slices_end(&k->slices, end_ns);
-}
-
-void csink_slice_keeper_remove(struct csink_slice_keeper *k)
-{
-	csink_run_directory_remove(&k->directory);
-}
-
 void csink_slice_keeper_leave(struct csink_slice_keeper *k)
 {
 	unlinkat(k->directory.fd, CSINK_RUN_DIRECTORY_SLICES_LOCK, 0);
@@ -268,8 +273,6 @@ void csink_slice_keeper_leave(struct csink_slice_keeper *k)
 int csink_slice_keeper_salvage(const char *run_dir, char to[PATH_MAX], char *why, size_t why_size)
 {
 	static struct csink_slice_keeper k;
-	struct csink_moment *last = NULL;
-	uint64_t end_ns = 0;
 	int err;
 
 	k = (struct csink_slice_keeper){.slices.fd = -1};
@@ -282,10 +285,7 @@ int csink_slice_keeper_salvage(const char *run_dir, char to[PATH_MAX], char *why
 						  err == -EBADMSG ? "damaged, or of another version of countersink"
 								  : strerror(-err));
 	if (!k.is_ended) {
-		if (!csink_moment_take_after(run_dir, NULL, true, &last))
-			end_ns = csink_moment_last_ns(last);
-		csink_moment_free(last);
-		err = csink_slices_end(&k.slices, end_ns);
+		err = csink_slices_end(&k.slices, true);
 		if (err)
 			return csink_why(err, why, why_size, "%s: no last slice", run_dir);
 	}

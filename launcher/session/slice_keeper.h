@@ -40,8 +40,11 @@ int csink_slice_keeper_begin(struct csink_slice_keeper *keeper);
 /** Does a process of the run go on? One that has done its last work, and waits for this, does not. */
 bool csink_slice_keeper_goes_on(const struct csink_slice_keeper *keeper);
 
-/** Write slices until no process of the run lives. Another process may end this one meanwhile. */
-void csink_slice_keeper_run(struct csink_slice_keeper *keeper);
+/**
+ * Write slices until no process of the run lives, then the last one, and remove what is left of the run. Another
+ * process may end this one meanwhile. Returns as csink_slice_keeper_end().
+ */
+int csink_slice_keeper_run(struct csink_slice_keeper *keeper);
 
 /**
  * Go on in a process of its own, in the background of the program whose library started this one.
@@ -49,12 +52,8 @@ void csink_slice_keeper_run(struct csink_slice_keeper *keeper);
  */
 int csink_slice_keeper_detach(struct csink_slice_keeper *keeper);
 
-/**
- * Write the last slice, if that was not done.
- * @end_ns  when the run ended, CLOCK_MONOTONIC; 0: now.
- * Returns as csink_slices_finish().
- */
-int csink_slice_keeper_end(struct csink_slice_keeper *keeper, uint64_t end_ns);
+/** Write the last slice, if that was not done. Returns as csink_slices_finish(). */
+int csink_slice_keeper_end(struct csink_slice_keeper *keeper);
 
 /** Remove the run's directory: everything of it is in slices. */
 void csink_slice_keeper_remove(struct csink_slice_keeper *keeper);

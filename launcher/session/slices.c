@@ -326,7 +326,6 @@ static int publish_last(struct csink_slices *s, const struct csink_profile *prof
 
 	s->is_ending = true;
 	err = write_slice(s, profile, to, true, path);
-
 	if (err)
 		err = csink_output_elsewhere(path, profile, err, "the last slice");
 	if (!err)
@@ -339,16 +338,17 @@ int csink_slices_write_last(struct csink_slices *s, const struct csink_profile *
 	return publish_last(s, profile, NULL);
 }
 
-int csink_slices_end(struct csink_slices *s, uint64_t end_ns)
+int csink_slices_end(struct csink_slices *s, bool was_killed)
 {
 	struct csink_profile *profile = NULL;
 	struct csink_moment *to = NULL;
 	struct csink_slice slice;
+	uint64_t end_ns;
 	int err = *s->run_dir ? csink_moment_take_after(s->run_dir, s->base, true, &to) : -ENOENT;
 
 	if (err == -ENOENT && !s->base) /* nothing was recorded: totals alone */
 		err = 0;
-	end_ns = end_ns ?: to ? csink_moment_ns(to) : csink_monotonic_ns();
+	end_ns = !to ? csink_monotonic_ns() : was_killed ? csink_moment_last_ns(to) : csink_moment_ns(to);
 	if (s->base && end_ns >= s->clock.due_ns)
 		s->nr_missed += (uint32_t)((end_ns - s->clock.due_ns) / s->clock.slice_ns + 1);
 	slice = csink_slices_describe(s, CSINK_MAX(end_ns, s->start_monotonic_ns), true);
@@ -492,7 +492,7 @@ static void serve(struct csink_slices *s, int fd)
 	} else {
 		csink_outside_note(&none, "countersink was killed: what the command does from here on is in no slice");
 	}
-	s->answer.err = csink_slices_end(s, 0);
+	s->answer.err = csink_slices_end(s, false);
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
 	put(fd, &s->answer, sizeof(s->answer));
@@ -554,7 +554,7 @@ int csink_slices_finish(struct csink_slices *s)
 		csink_outside_note(s->outside, "the process that wrote slices was ended: this slice has the whole run, "
 					       "also what slices before it have");
 	}
-	s->answer.err = csink_slices_end(s, 0);
+	s->answer.err = csink_slices_end(s, false);
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
 	return s->answer.err;
@@ -569,6 +569,14 @@ void csink_slices_cancel(struct csink_slices *s)
 		;
 	close(s->fd);
 	s->fd = -1;
+}
+
+bool csink_slices_has_whole(const struct csink_slices *s)
+{
+	if (s->answer.nr_taken)
+		csink_say("no report of the whole run, which had more than 1,000 processes: `countersink merge` of its "
+			  "slices makes it");
+	return !s->answer.nr_taken;
 }
 
 void csink_slices_say(const struct csink_slices *s)

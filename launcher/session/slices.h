@@ -96,6 +96,9 @@ int csink_slices_begin(struct csink_slices *slices);
  */
 int csink_slices_finish(struct csink_slices *slices);
 
+/** Are the recordings of the whole run there, to be reported? If not, that is said. */
+bool csink_slices_has_whole(const struct csink_slices *slices);
+
 /** Say how many there are, and which is the last one. */
 void csink_slices_say(const struct csink_slices *slices);
 
@@ -118,10 +121,10 @@ void csink_slices_cut(struct csink_slices *slices);
 
 /**
  * The run has ended: write the last slice, elsewhere where its place cannot be written.
- * @end_ns  when, CLOCK_MONOTONIC; 0: now.
+ * @was_killed  it ended when the last of its processes was last seen, and not now.
  * Returns as csink_slices_finish().
  */
-int csink_slices_end(struct csink_slices *slices, uint64_t end_ns);
+int csink_slices_end(struct csink_slices *slices, bool was_killed);
 
 /** The slice that goes on, up to a moment of CLOCK_MONOTONIC. */
 struct csink_slice csink_slices_describe(const struct csink_slices *slices, uint64_t end_ns, bool is_last);

@@ -2,6 +2,8 @@
 # COUNTERSINK_ROTATE without a launcher: a process of countersink's own, the keeper, writes a profile of each slice. Whatever
 # is killed, all slices together have what the recordings have, once.
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/slices.sh
+. "$SRC/tests/cli/slices.sh"
 
 mkdir -m 711 shm out
 XDG_RUNTIME_DIR=$TMP/shm
@@ -57,30 +59,8 @@ finish() { # the run ends; its recordings are in copy
 	wait "$program"
 	status=$?
 }
-cat >rows.py <<'E2'
-# rows.py FILE: of each function what was counted of it, and of all the CPU time that samples have.
-import json, subprocess, sys
-d = json.loads(subprocess.check_output(["countersink", "report", "-j", "-a", sys.argv[1]]))
-rows = [r for r in d["rows"] if not r["pseudo"] and any(r["values"].values())]
-for r in sorted(rows, key=lambda r: (r["name"], r["module"] or "", r.get("file") or "")):
-    print(r["name"], r["module"], r.get("file"), sorted((k, v) for k, v in r["values"].items() if k != "task-clock"))
-print(sum(r["values"]["task-clock"] for r in rows), file=sys.stderr)
-E2
-facts() { # FILE KEY
-	countersink report -j -n 1 "$1" | python3 -c '
-import json, sys
-print("; ".join(f[len(sys.argv[1]) + 2:] for f in json.load(sys.stdin)["facts"] if f.startswith(sys.argv[1] + ": ")))' "$2"
-}
 merged_as_whole() { # NAME
-	countersink merge -q -o merged.pb.gz out/*.pb.gz 2>merge.err
-	rm -f copy/slices*
-	countersink report -q -o whole.pb.gz copy 2>report.err
-	python3 rows.py merged.pb.gz >merged.rows 2>merged.ns
-	python3 rows.py whole.pb.gz >whole.rows 2>whole.ns
-	ok "$1: there are functions" test -s whole.rows
-	is "$(diff merged.rows whole.rows)" "" "$1: each function has the same counts in all slices as in one profile"
-	is "$(paste merged.ns whole.ns | awk '{ print ($1 > 0.99 * $2 && $1 < 1.01 * $2) ? "same" : $0 }')" same \
-		"$1: all have the same CPU time, but for less than 1 %"
+	same_as_whole "$1" out/*.pb.gz
 }
 is_ended() { # NAME: nothing is left, and the last slice alone says that the run has ended
 	ok "$1: the run's directory is removed" wait_until 30 empty shm
@@ -179,11 +159,7 @@ for round in 1 2 3 4; do
 	done
 	finish
 	wait_until 30 empty shm
-	countersink merge -q -o merged.pb.gz out/*.pb.gz 2>merge.err
-	rm -f copy/slices*
-	countersink report -q -o whole.pb.gz copy 2>report.err
-	python3 rows.py merged.pb.gz >merged.rows 2>merged.ns
-	python3 rows.py whole.pb.gz >whole.rows 2>whole.ns
+	slices_and_whole out/*.pb.gz
 	{ [ -s whole.rows ] && cmp -s merged.rows whole.rows; } || {
 		torn="$torn $round"
 		diag "$(cat report.err merge.err; diff merged.rows whole.rows | head -n 20)"

@@ -1,6 +1,8 @@
 #!/bin/bash
 # countersink run --rotate: a profile of each slice of a run. Together they have what one profile of the same recordings has.
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/slices.sh
+. "$SRC/tests/cli/slices.sh"
 
 mkdir -m 711 shm
 XDG_RUNTIME_DIR=$TMP/shm
@@ -84,16 +86,6 @@ finish() { # the run ends; its recordings are in copy
 	status=$?
 	launcher=
 }
-cat >rows.py <<'E2'
-# rows.py FILE: of each function what was counted of it, and of all the CPU time that samples have. Of a thread that has
-# ended, CPU time is scaled to its clock, which is not known while it runs: of a function a slice may have a little more.
-import json, subprocess, sys
-d = json.loads(subprocess.check_output(["countersink", "report", "-j", "-a", sys.argv[1]]))
-rows = [r for r in d["rows"] if not r["pseudo"] and any(r["values"].values())]
-for r in sorted(rows, key=lambda r: (r["name"], r["module"] or "", r.get("file") or "")):
-    print(r["name"], r["module"], r.get("file"), sorted((k, v) for k, v in r["values"].items() if k != "task-clock"))
-print(sum(r["values"]["task-clock"] for r in rows), file=sys.stderr)
-E2
 cat >sums.py <<'E2'
 # sums.py FILE...: of each type, the sum
 import json, subprocess, sys
@@ -103,26 +95,12 @@ for f in sys.argv[1:]:
         total[t["name"]] = total.get(t["name"], 0) + t["sum"]
 print(sorted(total.items()))
 E2
-facts() { # FILE KEY
-	countersink report -j -n 1 "$1" | python3 -c '
-import json, sys
-print("; ".join(f[len(sys.argv[1]) + 2:] for f in json.load(sys.stdin)["facts"] if f.startswith(sys.argv[1] + ": ")))' "$2"
-}
 list() {
 	find . -maxdepth 2 -name "$(basename "${output%.pb.gz}").*.pb.gz" | sort
 }
 merged_as_whole() { # NAME
 	# shellcheck disable=SC2046
-	countersink merge -q -o merged.pb.gz $(list) 2>merge.err
-	countersink report -q -o whole.pb.gz copy 2>report.err
-	python3 rows.py merged.pb.gz >merged.rows 2>merged.ns
-	python3 rows.py whole.pb.gz >whole.rows 2>whole.ns
-	ok "$1: there are functions" test -s whole.rows
-	is "$(facts merged.pb.gz processes) $(facts merged.pb.gz threads)" "$(facts whole.pb.gz processes) $(facts whole.pb.gz threads)" \
-		"$1: a process or thread of several slices is counted once"
-	is "$(diff merged.rows whole.rows)" "" "$1: each function has the same counts in all slices as in one profile"
-	is "$(paste merged.ns whole.ns | awk '{ print ($1 > 0.99 * $2 && $1 < 1.01 * $2) ? "same" : $0 }')" same \
-		"$1: all have the same CPU time, but for less than 1 %"
+	same_as_whole "$1" $(list)
 }
 
 # shellcheck disable=SC2016

@@ -123,10 +123,7 @@ static int main_keep(const struct csink_options *o, int nr, char **operands)
 	}
 	if (detaches && csink_slice_keeper_detach(&k) <= 0)
 		return CSINK_EXIT_OK; /* without a process for it, the end of the run takes its place */
-	csink_slice_keeper_run(&k);
-	err = csink_slice_keeper_end(&k, 0);
-	if (!err)
-		csink_slice_keeper_remove(&k);
+	err = csink_slice_keeper_run(&k);
 	csink_slice_keeper_release(&k);
 	if (!csink_options_bool(o, CSINK_KEEP_OPT_QUIET))
 		csink_slices_say(&k.slices);

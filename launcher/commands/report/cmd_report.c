@@ -344,11 +344,8 @@ static int print_whole(const struct csink_options *o, const struct csink_slice_k
 	bool has_wall;
 	int err;
 
-	if (k->slices.answer.nr_taken) {
-		csink_say("no report of the whole run, which had more than 1,000 processes: `countersink merge` of its "
-			  "slices makes it");
+	if (!csink_slices_has_whole(&k->slices))
 		return 0;
-	}
 	err = csink_profile_open(k->directory.path, &whole, why, sizeof(why));
 	if (err) {
 		csink_say("%s", why);
@@ -367,8 +364,6 @@ static void go_on(struct csink_slice_keeper *k)
 	if (csink_slice_keeper_detach(k) <= 0)
 		return;
 	csink_slice_keeper_run(k);
-	if (!csink_slice_keeper_end(k, 0))
-		csink_slice_keeper_remove(k);
 	_exit(0);
 }
 
@@ -399,7 +394,7 @@ static int end_slices(const struct csink_options *o, const char *path, bool quie
 	if (goes_on)
 		go_on(&k);
 	else
-		err = csink_slice_keeper_end(&k, 0);
+		err = csink_slice_keeper_end(&k);
 	if (!quiet) {
 		printed = print_whole(o, &k);
 		csink_slices_say(&k.slices);

@@ -518,10 +518,7 @@ static bool finish_slices(struct run *run)
 		strcpy(run->slices.run_dir, directory);
 	err = csink_slices_finish(&run->slices);
 	csink_debuginfod_wanted = csink_options_bool(run->options, CSINK_OPT_DEBUGINFOD);
-	if (run->report && run->slices.answer.nr_taken)
-		csink_say("no report of the whole run, which had more than 1,000 processes: `countersink merge` of its "
-			  "slices makes it");
-	else if (run->report)
+	if (run->report && csink_slices_has_whole(&run->slices))
 		report_whole(run, directory);
 	if (!run->quiet)
 		csink_slices_say(&run->slices);

@@ -112,12 +112,16 @@ void csink_finish_keep_stderr(void)
 struct helper {
 	char *const *argv;
 	char *const *envp;
-	char *stack_end; /* of run_helper() */
-	bool is_root;    /* it takes back the rights of root, which the program has put aside */
-	bool is_silent;  /* in the background: nothing of the program's may stay open in it */
-	bool begins;     /* in the background once it has begun: until then it may complain */
-	bool is_awaited;
+	char *stack_end;  /* of run_helper() */
+	unsigned int how; /* enum how */
 	int err;
+};
+
+enum how {
+	IS_ROOT = 1,   /* it takes back the rights of root, which the program has put aside */
+	IS_SILENT = 2, /* in the background: nothing of the program's may stay open in it */
+	BEGINS = 4,    /* in the background once it has begun: until then it may complain */
+	IS_AWAITED = 8,
 };
 
 /* Runs on a stack of its own in our memory while we are stopped (as after vfork): nothing but syscalls. */
@@ -128,9 +132,9 @@ static int run_helper(void *arg)
 	struct helper *helper = arg;
 	uint64_t none = 0;
 
-	if (helper->is_silent)
-		csink_rawcall(__NR_close_range, helper->begins ? STDERR_FILENO + 1 : 0, ~0U, 0);
-	if (helper->is_silent && helper->is_awaited) {
+	if (helper->how & IS_SILENT)
+		csink_rawcall(__NR_close_range, helper->how & BEGINS ? STDERR_FILENO + 1 : 0, ~0U, 0);
+	if ((helper->how & IS_SILENT) && (helper->how & IS_AWAITED)) {
 		/* The program waits for a second at most. Such a helper may be killed at any moment. */
 		csink_rawcall(SYS_rt_sigaction, SIGALRM, default_action, NULL, sizeof(none));
 		csink_rawcall(SYS_setitimer, ITIMER_REAL, &second, NULL);
@@ -139,11 +143,12 @@ static int run_helper(void *arg)
 		 * shared. */
 		csink_rawcall(SYS_dup3, kept_stderr, STDERR_FILENO, 0);
 	}
-	if (csink_config.report && !helper->is_silent && csink_rawcall(SYS_dup3, STDERR_FILENO, STDOUT_FILENO, 0) < 0)
+	if (csink_config.report && !(helper->how & IS_SILENT) &&
+	    csink_rawcall(SYS_dup3, STDERR_FILENO, STDOUT_FILENO, 0) < 0)
 		csink_rawcall(SYS_close, STDOUT_FILENO); /* the program's stdout is no place for it */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 	/* The child's own: without libc, which would ask all threads to do the same. */
-	if (helper->is_root)
+	if (helper->how & IS_ROOT)
 		csink_rawcall(SYS_setresuid, 0, 0, 0);
 	helper->err = (int)-csink_rawcall(SYS_execve, helper->argv[0], helper->argv, helper->envp);
 	csink_rawcall(SYS_exit_group, 127);
@@ -162,9 +167,9 @@ static int run_parent(void *arg)
 
 	if (pid < 0)
 		helper->err = errno;
-	while (pid > 0 && helper->is_awaited && csink_rawcall(SYS_wait4, pid, &status, 0, NULL) == -EINTR)
+	while (pid > 0 && (helper->how & IS_AWAITED) && csink_rawcall(SYS_wait4, pid, &status, 0, NULL) == -EINTR)
 		;
-	if (helper->begins && WIFSIGNALED(status))
+	if ((helper->how & BEGINS) && WIFSIGNALED(status))
 		helper->err = ETIME;
 	csink_rawcall(SYS_exit_group, 0);
 	return 0;
@@ -203,14 +208,6 @@ static bool needs_root(const char *run_dir)
 	       effective && (!real || !saved) && csink_run_dir_is_of(run_dir, 0);
 }
 
-/* How a helper is started. */
-enum how {
-	IS_ROOT = 1,
-	IS_SILENT = 2,
-	IS_AWAITED = 4,
-	BEGINS = 8,
-};
-
 /* Executes countersink with @argv, whose first place is free. Returns 0 or a positive errno. */
 static int start_helper(const char **argv, unsigned int how)
 {
@@ -221,10 +218,7 @@ static int start_helper(const char **argv, unsigned int how)
 	struct helper helper = {.argv = (char *const *)argv,
 				.envp = envp,
 				.stack_end = stack + HELPER_STACK,
-				.is_root = how & IS_ROOT,
-				.is_silent = how & IS_SILENT,
-				.begins = how & BEGINS,
-				.is_awaited = how & IS_AWAITED,
+				.how = how,
 				.err = ENOENT};
 	uint64_t all = ~0ULL, saved;
 	int status = 0;
