@@ -136,7 +136,11 @@ static int count_side(struct csink_suite *suite, struct csink_suite_case *c, int
 	}
 	subtract(&c->data);
 	index = csink_gate_metric_lookup(&c->data, "instructions");
-	if (made[1] < made[0] || index < 0 || !(c->data.runs[c->data.nr_runs - 1].metrics[index] > 0))
+	/*
+	 * An iteration executes an instruction at least. What is fewer is no iteration: a number that has a digit more
+	 * takes the start of a process some instructions more.
+	 */
+	if (made[1] < made[0] || index < 0 || !(c->data.runs[c->data.nr_runs - 1].metrics[index] >= *work))
 		csink_suite_case_fail(c, "%s executes no more instructions for twice as many iterations%s%s%s",
 				      csink_suite_sides[side],
 				      nr_programs ? ", beside programs that qemu-user does not count (" : "",
