@@ -65,6 +65,10 @@ HANDLER_ROOTS := \
 PLUGIN_SRCS := $(call sources,preload/qemu)
 PLUGIN := countersink/qemu_count.so
 
+# What `-e alloc` preloads beside the agent, before all other libraries.
+ALLOC_SRCS := $(call sources,preload/alloc)
+ALLOC := countersink/libcountersink-alloc.so
+
 # countersink-send is a program of its own, of the launcher's objects that it needs and libcurl.
 SEND_SRCS := $(call sources,launcher/send)
 LAUNCHER_SRCS := $(filter-out $(SEND_SRCS),$(call sources,launcher launcher/* launcher/*/*))
@@ -128,6 +132,10 @@ STUBS        := $(filter-out $(MACHINE),x86_64 aarch64 386 arm)
 entry_files   = $(foreach machine,$(1),$(ENTRY_NAMES_$(machine):%=countersink/%/libcountersink.so))
 # A shell that evaluates the entry once more knows no $PLATFORM, and leaves nothing in its place.
 ENTRY_LINKS  := $(call entry_files,$(MACHINE)) countersink/libcountersink.so
+# The same for the preload object of -e alloc; in a stub's place is the stub.
+alloc_files   = $(foreach machine,$(1),$(ENTRY_NAMES_$(machine):%=countersink/%/libcountersink-alloc.so))
+ALLOC_LINKS  := $(call alloc_files,$(MACHINE) $(STUBS))
+alloc_target  = $(if $(filter $(call alloc_files,$(MACHINE)),$(1)),../libcountersink-alloc.so,libcountersink.so)
 entry_target  = $(if $(filter countersink/libcountersink.so,$(1)),..,../..)/libcountersink.so
 ENTRY_STUBS  := $(call entry_files,$(STUBS))
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
@@ -253,7 +261,7 @@ SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))
 # Unit tests link everything but the launcher's main and what interposes.
 TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(filter $(B)/obj/preload/agent/interpose/% $(B)/obj/preload/agent/lifecycle/%,$(AGENT_OBJS)), \
-	$(CORE_OBJS) $(AGENT_OBJS) $(LAUNCHER_OBJS))
+	$(CORE_OBJS) $(AGENT_OBJS) $(LAUNCHER_OBJS)) $(B)/obj/preload/alloc/live.o
 UNIT_BINS := $(UNIT_TESTS:%=$(B)/tests/unit/test_%)
 SLOW_UNIT_BINS := $(SLOW_UNIT_TESTS:%=$(B)/tests/unit/test_%)
 TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
@@ -261,7 +269,7 @@ BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 
 .PHONY: all
 all: $(if $(SEND_BIN),$(B)/bin/$(SEND_BIN),without-send) $(B)/bin/countersink $(addprefix $(B)/lib/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS) $(API_LIB) $(API_LINKS) \
-		libcountersink-api.a $(PLUGIN)) ## build the launcher and the libraries (the default)
+		libcountersink-api.a $(PLUGIN) $(ALLOC) $(ALLOC_LINKS)) ## build the launcher and the libraries (the default)
 
 .PHONY: without-send
 without-send:
@@ -313,7 +321,7 @@ $(B)/obj/launcher/gate/suite/modules.o: launcher/gate/suite/modules.S launcher/g
 # and with an old glibc it cannot be built.
 AGENT_FROM ?=
 ifneq ($(AGENT_FROM),)
-$(B)/lib/libcountersink.so $(B)/lib/$(PLUGIN): $(B)/lib/%: $(AGENT_FROM)/%
+$(B)/lib/libcountersink.so $(B)/lib/$(PLUGIN) $(B)/lib/$(ALLOC): $(B)/lib/%: $(AGENT_FROM)/%
 	@mkdir -p $(@D)
 	cp $< $@
 else
@@ -325,6 +333,10 @@ $(B)/lib/libcountersink.so: $(SO_OBJS) preload/agent/libcountersink.map
 $(B)/lib/$(PLUGIN): $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.o)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro $(LDFLAGS) -o $@ $^ -lpthread
+
+$(B)/lib/$(ALLOC): $(ALLOC_SRCS:%.c=$(PLAIN)/obj/%.o) $(PLAIN)/obj/preload/core/elf_symbol.o
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LIB_LDFLAGS) -Wl,-soname,$(@F) $(LDFLAGS) -o $@ $^ -ldl
 
 endif
 
@@ -344,6 +356,10 @@ $(B)/lib/libcountersink-api.a: $(API_OBJS)
 $(addprefix $(B)/lib/,$(ENTRY_LINKS)): | $(B)/lib/libcountersink.so
 	@mkdir -p $(@D)
 	ln -sf $(call entry_target,$(@:$(B)/lib/%=%)) $@
+
+$(addprefix $(B)/lib/,$(ALLOC_LINKS)): | $(B)/lib/$(ALLOC)
+	@mkdir -p $(@D)
+	ln -sf $(call alloc_target,$(@:$(B)/lib/%=%)) $@
 
 define stub_rules
 $(B)/obj/preload/stub/$(1).o: preload/stub/stub.c $(B)/flags
@@ -370,7 +386,7 @@ $(B)/bin/countersink-send: $(call obj,$(SEND_SRCS)) $(B)/obj/launcher.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(SEND_LIBS) $(LIB_LIBS) -lm
 
--include $(patsubst %.o,%.d,$(call obj,$(SEND_SRCS))) $(SO_OBJS:.o=.d) $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
+-include $(patsubst %.o,%.d,$(call obj,$(SEND_SRCS))) $(SO_OBJS:.o=.d) $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.d) $(ALLOC_SRCS:%.c=$(PLAIN)/obj/%.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d) $(STUBS:%=$(B)/obj/preload/stub/%.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
@@ -388,7 +404,7 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 	@status=0; clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cc') || status=1; \
 	scripts/check-arrows || status=1; \
 	shellcheck -S warning $$(git grep -lE '^#!(/usr)?/bin/(env )?(ba)?sh' -- scripts .ci tests) || status=1; \
-	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(LAUNCHER_SRCS) $(if $(HAS_CURL),$(SEND_SRCS))) | \
+	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(ALLOC_SRCS) $(LAUNCHER_SRCS) $(if $(HAS_CURL),$(SEND_SRCS))) | \
 		xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 8 clang-tidy --quiet -p . 2>$(B)/tidy.log || { status=1; cat $(B)/tidy.log; }; \
 	exit $$status
 
@@ -396,10 +412,10 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 define command_json
 {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(subst ",\",$(BASE_CFLAGS)) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
 endef
-commands = $(foreach src,$(PRELOAD_SRCS) $(PLUGIN_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
+commands = $(foreach src,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(ALLOC_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
 	$(foreach src,$(LAUNCHER_SRCS) $(SEND_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
 # By make's own writing: the text is longer than a shell takes.
-compile_commands.json: Makefile $(PRELOAD_SRCS) $(PLUGIN_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) ## write the compilation database for editors
+compile_commands.json: Makefile $(PRELOAD_SRCS) $(PLUGIN_SRCS) $(ALLOC_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) ## write the compilation database for editors
 	$(file >$@.new,$(commands))
 	@{ echo '['; sed '/^ *$$/d; s/^ *//' $@.new | sed '$$!s/$$/,/'; echo ']'; } >$@
 	@rm -f $@.new
@@ -426,7 +442,7 @@ ci_script = $(DATADIR)/countersink/scripts/$(1)
 INSTALLED = $(foreach schema,$(SCHEMAS),$(call staged,$(call schema_file,$(schema)))) \
 	$(foreach file,$(CI_SCRIPTS),$(call staged,$(call ci_script,$(file)))) $(foreach c,$(COMPLETIONS),$(call staged,$(call completion_file,$(c)))) \
 	$(foreach file,countersink countersink-send,$(call staged,$(BINDIR)/$(file))) \
-	$(foreach file,$(LIB_FILES) $(ENTRY_LINKS) $(LIBDIR_LINK) $(API_LINKS) $(CONFIG_FILES),$(call staged,$(LIBDIR)/$(file))) \
+	$(foreach file,$(LIB_FILES) $(ENTRY_LINKS) $(ALLOC_LINKS) $(LIBDIR_LINK) $(API_LINKS) $(CONFIG_FILES),$(call staged,$(LIBDIR)/$(file))) \
 	$(foreach header,$(PUBLIC_HEADERS:include/%=%),$(call staged,$(INCLUDEDIR)/$(header))) \
 	$(foreach page,$(MAN_PAGES),$(call staged,$(MANDIR)/$(call man_place,$(page))))
 INSTALLED_DIRS = $(call staged,$(INCLUDEDIR)/countersink) $(foreach dir,schema scripts/lib scripts,$(call staged,$(DATADIR)/countersink/$(dir))) \
@@ -434,7 +450,7 @@ INSTALLED_DIRS = $(call staged,$(INCLUDEDIR)/countersink) $(foreach dir,schema s
 	$(foreach dir,cmake/countersink-api cmake pkgconfig $(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink,$(call staged,$(LIBDIR)/$(dir)))
 # What programs link is in LIBDIR; what is loaded by its path in a directory of countersink's own.
 AGENT := countersink/libcountersink.so
-LIB_FILES := $(AGENT) $(PLUGIN) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
+LIB_FILES := $(AGENT) $(PLUGIN) $(ALLOC) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
 # The library's place in earlier versions. `make install LIBDIR_LINK=` leaves it out.
 LIBDIR_LINK ?= $(if $(filter %/lib %/lib64,$(LIBDIR)),libcountersink.so)
 CONFIG_FILES := pkgconfig/countersink-api.pc $(addprefix cmake/countersink-api/,countersink-api-config.cmake countersink-api-config-version.cmake)
@@ -461,6 +477,8 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 	$(foreach file,$(LIB_FILES),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(call staged,$(LIBDIR)/$(file))$(newline))
 	$(foreach file,$(filter-out $(AGENT),$(ENTRY_LINKS)),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \
 		ln -sf ../libcountersink.so $(call staged,$(LIBDIR)/$(file))$(newline))
+	$(foreach file,$(ALLOC_LINKS),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \
+		ln -sf $(call alloc_target,$(file)) $(call staged,$(LIBDIR)/$(file))$(newline))
 	$(if $(LIBDIR_LINK),ln -sf $(AGENT) $(call staged,$(LIBDIR)/$(LIBDIR_LINK)))
 	$(foreach file,$(API_LINKS),ln -sf $(API_LIB) $(call staged,$(LIBDIR)/$(file))$(newline))
 	$(foreach file,$(CONFIG_FILES),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \

@@ -212,7 +212,7 @@ $(B)/tests/targets/runtimes/%.class: tests/frames/%.java
 	javac -d $(@D) $<
 
 # Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies,
-# GUEST_USER=65534 tries them as that user.
+# GUEST_USER=65534 tries them as that user, GUEST_ALLOC=4096 while their allocations are sampled, every 4,096 bytes.
 check-guests: tests $(SANITIZED) $(RUNTIMES) ## compare programs that break profilers with and without countersink
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
 
@@ -367,6 +367,10 @@ bench-outside: tests ## measure how much of programs that cannot be injected is 
 .PHONY: bench-wall
 bench-wall: all $(B)/tests/targets/parallel ## measure what functions gain a run, beside what CPU time, wall % and critical % predict
 	BUILD=$(CURDIR)/$(B) tests/wall/predict --rounds $(or $(WALL_ROUNDS),25) --unit $(or $(WALL_UNIT),1000) $(PROGRAMS)
+
+.PHONY: bench-alloc
+bench-alloc: all $(B)/tests/bench/alloc_pairs $(B)/tests/targets/allocates ## what sampling of allocations costs, beside jemalloc's, tcmalloc's and heaptrack; and its errors (BENCH_RUNS)
+	@BUILD=$(CURDIR)/$(B) tests/bench/allocations
 
 .PHONY: bench-recording
 bench-recording: all ## measure what a recording takes: ten minutes of python3 at the default rate
@@ -526,7 +530,7 @@ show-version:
 	@echo $(VERSION)
 
 show-sources:
-	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) launcher/output/html_pages.S \
+	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(ALLOC_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) launcher/output/html_pages.S \
 		launcher/commands/completion/completion_text.S launcher/gate/suite/modules.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) \
 			$(SUITES_CLI_TESTS)) \

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 9
+#define CSINK_REC_VERSION 10
 #define CSINK_REC_SUFFIX ".rec"
 #define CSINK_REC_COLLECTED 0x746c6c63 /* no value that a file has which was overwritten by chance */
 #define CSINK_REC_COLLECTED_WHOLE 0x6c6c6177
@@ -76,8 +76,11 @@ enum csink_event_flags {
 	CSINK_EVENT_BY_CPU = 1 << 9, /* CPU time by samples of CPUs: a share of what the kernel counted of the program's
 					processes without samples */
 	CSINK_EVENT_NOT_FOLLOWED =
-		1 << 10,              /* CPU time of a program that is not to be shown (--follow): only its sum is */
-	CSINK_EVENT_REFUSED = 1 << 5, /* asked for, could not be opened: its weights mean nothing; see the NOTE */
+		1 << 10,                 /* CPU time of a program that is not to be shown (--follow): only its sum is */
+	CSINK_EVENT_ALLOCATED = 1 << 11, /* counted by the library: bytes or objects that the program allocates */
+	CSINK_EVENT_IN_USE = 1 << 12,    /* the same, of what was not freed: in rows that are added at the end */
+	CSINK_EVENT_FIRST = 1 << 13,     /* of these: what the report shows first */
+	CSINK_EVENT_REFUSED = 1 << 5,    /* asked for, could not be opened: its weights mean nothing; see the NOTE */
 };
 
 struct csink_rec_event {
@@ -105,6 +108,14 @@ enum csink_loss {
 	CSINK_LOSS_SWITCHED,  /* stacks from outside that end where the thread came from another stack, of which there
 				 is no copy */
 	CSINK_NR_LOSSES
+};
+
+/* Of samples of allocations. */
+enum csink_alloc_loss {
+	CSINK_ALLOC_LOSS_FULL,   /* not in what is in use: no place in the table of live ones */
+	CSINK_ALLOC_LOSS_BUSY,   /* not taken: a handler of the program's allocated while a sample was taken */
+	CSINK_ALLOC_LOSS_THREAD, /* not taken: in a thread that is not known, or before and after a thread's life */
+	CSINK_NR_ALLOC_LOSSES
 };
 
 enum csink_rec_state {
@@ -179,6 +190,11 @@ struct csink_rec_header {
 		uint64_t time_ns;      /* CLOCK_MONOTONIC */
 		uint64_t is_continued; /* 1: a copy of the writer's; where it has no cut, the profile has all again */
 	} cut;
+
+	/* Of each event that is ALLOCATED, what was counted of it, of which the rows are an estimate; of IN_USE, 1 once
+	 * its rows are there. Atomic. */
+	uint64_t counted[CSINK_MAX_EVENTS];
+	uint64_t alloc_losses[CSINK_NR_ALLOC_LOSSES];
 };
 
 enum csink_rate_why {

@@ -18,6 +18,7 @@ enum csink_opt_flags {
 	CSINK_OPT_OPTIONAL = 1 << 6, /* the value is attached (--name=value), or left out: "auto" */
 	CSINK_OPT_ZERO = 1 << 8,     /* with a number, also of bytes: 0 is one */
 	CSINK_OPT_UNITS = 1 << 9,    /* with seconds: s, m, h or d may stand behind */
+	CSINK_OPT_SUFFIX = 1 << 10,  /* with a number: K, M or G may stand behind, as with bytes */
 	CSINK_OPT_PERCENT = 1 << 11, /* a share above 0 and below 100 %; the sign may be left out */
 	CSINK_OPT_BYTES = 1 << 7,    /* a number above 0; with K, M or G after it, times 1,024 once, twice, thrice */
 };
@@ -47,8 +48,8 @@ enum csink_opt_flags {
 	X(EVENTS, 'e', "LIST", "auto", CSINK_OPT_LIB,                                                                  \
 	  "events, comma-separated; the first one samples, all are counted (auto: cycles, else task-clock)")           \
 	X(FREQUENCY, 'F', "HZ", "997", CSINK_OPT_LIB | CSINK_OPT_NUMBER, "samples a second of each thread's CPU time") \
-	X(PERIOD, 'c', "N", "", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                                      \
-	  "sample every N events (ns for clocks) instead of --frequency")                                              \
+	X(PERIOD, 'c', "N", "", CSINK_OPT_LIB | CSINK_OPT_NUMBER | CSINK_OPT_SUFFIX,                                   \
+	  "sample every N events (ns for clocks, bytes for alloc; 64K is 65,536) instead of --frequency")              \
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", CSINK_OPT_LIB,                                                     \
 	  "profile to write; %p PID, %h host, %c command, %r rank, %t time, %% a percent sign; an older file becomes " \
 	  "FILE.old")                                                                                                  \
@@ -58,6 +59,10 @@ enum csink_opt_flags {
 	  "functions of interpreters and Java: in place of the evaluator's calls, not shown, or beside them")          \
 	X(OFF_CPU, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                         \
 	  "also sample where threads block: wall time less CPU time, with full stacks")                                \
+	X(LEAKS, 0, "", "0", CSINK_OPT_BOOL,                                                                           \
+	  "report allocations that were not freed, but for those of the run's last tenth; implies -e alloc")           \
+	X(ALLOC, 0, "BYTES", "", CSINK_OPT_LIB | CSINK_OPT_ENV_ONLY,                                                   \
+	  "where libcountersink-alloc.so is preloaded by hand: bytes between samples; the launcher sets it itself")    \
 	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                        \
 	  "also record the time of each sample (16 bytes per sample)")                                                 \
 	X(MAX_MEMORY, 0, "MIB", "256", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                               \

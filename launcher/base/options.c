@@ -103,7 +103,7 @@ static int parse_seconds(const char *text, unsigned int flags, uint64_t *out_ns)
 }
 
 /* "64M", "512K", "4096". */
-static int parse_bytes(const char *text, uint64_t *out)
+int csink_bytes_parse(const char *text, uint64_t *out)
 {
 	static const char units[] = "KMG";
 	size_t len = strlen(text);
@@ -194,7 +194,8 @@ static const char *why_no_number(unsigned int flags, const char *text)
 		return csink_share_parse(text) ? NULL : "not a share above 0 and below 100 (as 1% or 0.5%)";
 	if (flags & CSINK_OPT_ZERO && !strcmp(text, "0"))
 		return NULL;
-	err = flags & CSINK_OPT_BYTES ? parse_bytes(text, &number) : csink_number_parse(text, &number);
+	err = flags & (CSINK_OPT_BYTES | CSINK_OPT_SUFFIX) ? csink_bytes_parse(text, &number)
+							   : csink_number_parse(text, &number);
 	return !err                      ? NULL
 	       : err == -ERANGE          ? "too large"
 	       : flags & CSINK_OPT_BYTES ? "not a number of bytes above 0 (as 4096, 512K, 64M, 2G)"
@@ -438,7 +439,10 @@ uint64_t csink_options_number(const struct csink_options *o, uint32_t index)
 {
 	uint64_t value = 0;
 
-	csink_number_parse(o->values[index].text, &value);
+	if (o->table[index].flags & CSINK_OPT_SUFFIX)
+		csink_bytes_parse(o->values[index].text, &value);
+	else
+		csink_number_parse(o->values[index].text, &value);
 	return value;
 }
 
@@ -446,7 +450,7 @@ uint64_t csink_options_bytes(const struct csink_options *o, uint32_t index)
 {
 	uint64_t value = 0;
 
-	parse_bytes(o->values[index].text, &value);
+	csink_bytes_parse(o->values[index].text, &value);
 	return value;
 }
 

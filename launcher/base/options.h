@@ -110,6 +110,9 @@ int csink_bool_parse(const char *text);
 /** Read a whole number from 1 to 2^63 - 1, digits only. Returns 0 or -EINVAL, -ERANGE. */
 int csink_number_parse(const char *text, uint64_t *out);
 
+/** The same of a number of bytes: K, M or G may stand behind it, for 1,024 once, twice, thrice. */
+int csink_bytes_parse(const char *text, uint64_t *out);
+
 /** Print text from column at on (blanks up to indent), broken between words at 80; later lines start at indent. */
 void csink_print_wrapped(FILE *out, int at, int indent, const char *text);
 

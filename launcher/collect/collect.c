@@ -50,6 +50,7 @@ void csink_collect_tally(struct collector *c, const char *key, const char *fmt, 
 static int add_types(struct collector *c)
 {
 	struct csink_profile *p = c->p;
+	uint32_t first = 0;
 
 	c->cpu_event = -1;
 	if (csink_profile_type_add(p, "samples", "count") < 0)
@@ -69,9 +70,16 @@ static int add_types(struct collector *c)
 			p->period = c->events[i].period;
 			p->period_type = p->types[i + 1];
 		}
+		if (c->events[i].flags & CSINK_EVENT_FIRST)
+			first = i + 1;
 	}
 	if (!p->period_type.name && c->cpu_event >= 0)
 		p->default_type = c->cpu_event + 1;
+	if (first) {
+		p->default_type = first;
+		p->period = c->events[first - 1].period;
+		p->period_type = p->types[first];
+	}
 	return 0;
 }
 

@@ -184,6 +184,9 @@ static void add_columns(struct collector *c)
 	for (uint32_t i = 0; i < c->nr_events; i++) {
 		if (c->events[i].flags & CSINK_EVENT_OFF_CPU)
 			csink_profile_fact_add(p, CSINK_FACT_OFF_CPU, "%s", c->events[i].name);
+		if (c->events[i].flags & (CSINK_EVENT_ALLOCATED | CSINK_EVENT_IN_USE))
+			csink_profile_fact_add(p, CSINK_FACT_ALLOCATIONS, "%s %" PRIu64, c->events[i].name,
+					       c->events[i].period);
 	}
 }
 
@@ -211,6 +214,27 @@ static void add_losses(struct collector *c)
 		if (c->losses[i])
 			csink_profile_fact_add(c->p, CSINK_FACT_LOSS, "%" PRIu64 " %s", c->losses[i], loss_words[i]);
 	}
+}
+
+static void add_alloc_losses(struct collector *c)
+{
+	static const char *const words[CSINK_NR_ALLOC_LOSSES] = {
+		[CSINK_ALLOC_LOSS_FULL] =
+			"sampled allocations are not in what is in use, whose table was full (choose a longer period)",
+		[CSINK_ALLOC_LOSS_BUSY] =
+			"allocations in signal handlers were not sampled, since they interrupted a sample",
+		[CSINK_ALLOC_LOSS_THREAD] =
+			"allocations were not sampled, at the end of threads or in those that are not known"};
+
+	for (uint32_t i = 0; i < CSINK_NR_ALLOC_LOSSES; i++)
+		if (c->alloc_losses[i])
+			csink_profile_fact_add(c->p, CSINK_FACT_LOSS, "%" PRIu64 " %s", c->alloc_losses[i], words[i]);
+	if (c->nr_without_in_use)
+		csink_profile_fact_add(
+			c->p, CSINK_FACT_WARNING,
+			"what is in use at the end is not known of %u of the processes: they were killed, "
+			"or go on",
+			c->nr_without_in_use);
 }
 
 static void add_tallies(struct collector *c)
@@ -255,6 +279,11 @@ void csink_collect_facts(struct collector *c)
 	csink_collect_rank_facts(c);
 	add_columns(c);
 	add_losses(c);
+	add_alloc_losses(c);
 	add_tallies(c);
+	if (outside && outside->has_alloc &&
+	    (csink_profile_fact(p, CSINK_FACT_OUTSIDE, 0) || csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0)))
+		csink_profile_fact_add(p, CSINK_FACT_WARNING,
+				       "allocations of programs that cannot be injected are not seen");
 	add_machine(p);
 }

@@ -112,7 +112,10 @@ struct collector {
 	struct csink_table pseudo_table; /* index + 1 by function */
 	csink_str_t command;             /* of the first recording */
 	uint64_t losses[CSINK_NR_LOSSES];
-	struct tally { /* what several recordings say, and how many do */
+	uint64_t alloc_losses[CSINK_NR_ALLOC_LOSSES];
+	csink_str_t latest_exe;     /* of a recording with allocations: its file was looked into */
+	uint32_t nr_without_in_use; /* processes that ended in a way that left no time to see what was in use */
+	struct tally {              /* what several recordings say, and how many do */
 		const char *key;
 		csink_str_t text;
 		uint32_t nr;
@@ -236,6 +239,9 @@ struct csink_collect_part {
 
 /** All images by PID, those of a process in order. Returns a malloc'ed array, or NULL without memory. */
 struct csink_collect_part *csink_collect_parts(const struct collector *c);
+
+/** Note what a recording's allocations do not show: heaps that are not malloc's. */
+void csink_collect_private_heaps(struct collector *c, const struct csink_recorded *rec);
 
 /** Read one recording's stacks, threads, losses and notes into the profile. Returns 0 or -ENOMEM. */
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec);

@@ -177,6 +177,8 @@ static void take_header(struct collector *c, const struct csink_rec_header *head
 		take_event(c, &header->events[i], &header->rates[i]);
 	for (uint32_t i = 0; i < CSINK_NR_LOSSES; i++)
 		c->losses[i] += header->losses[i];
+	for (uint32_t i = 0; i < CSINK_NR_ALLOC_LOSSES; i++)
+		c->alloc_losses[i] += header->alloc_losses[i];
 }
 
 void csink_collect_notes(struct collector *c, const struct image *image, const struct csink_recorded *rec,
@@ -193,4 +195,5 @@ void csink_collect_notes(struct collector *c, const struct image *image, const s
 	for (uint32_t i = 0; i < rec->nr_spawns; i++)
 		take_spawn(c, image, rec->spawns[i]);
 	take_header(c, &rec->header);
+	csink_collect_private_heaps(c, rec);
 }

@@ -9,6 +9,13 @@
 #include "launcher/collect/collect_frames.h"
 #include "launcher/collect/collect_impl.h"
 
+/* What samples of allocations stand for, scaled to what was counted, so that all rows together are that. */
+struct spread {
+	double factor;
+	double all;    /* of the rows so far */
+	int64_t given; /* the same in whole numbers */
+};
+
 struct reading {
 	struct collector *c;
 	struct image *image;
@@ -19,6 +26,7 @@ struct reading {
 	/* Of samples from outside, in the order of the recording's threads: the library's recording of the same, or
 	 * NULL. */
 	struct image **counterparts;
+	struct spread spreads[CSINK_MAX_EVENTS];
 	double *scales;   /* by the recording's thread: of the CPU time that no counterpart can have */
 	uint64_t nr_kept; /* rows that are in the profile */
 };
@@ -103,17 +111,50 @@ static int64_t scaled(const struct reading *r, const struct csink_recorded_row *
 	return is_scaled ? (int64_t)fmin((double)value * scale + 0.5, 0x1p62) : value;
 }
 
-static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
+static int64_t spread(struct spread *spread, uint64_t weight)
+{
+	int64_t value;
+
+	spread->all = fmin(spread->all + (double)weight * spread->factor, 0x1p62);
+	value = (int64_t)(spread->all + 0.5) - spread->given;
+	spread->given += value;
+	return value;
+}
+
+/* The rows' sums, and so the factors. Of what is in use, nothing was counted: as of what was allocated. */
+static void make_spreads(struct reading *r)
+{
+	const struct csink_rec_header *header = &r->rec->header;
+	double sums[CSINK_MAX_EVENTS] = {0};
+
+	for (uint32_t i = 0; i < r->rec->nr_rows; i++)
+		for (uint32_t e = 0; e < header->nr_events; e++)
+			sums[e] += (double)r->rec->weights[(size_t)i * header->nr_events + e];
+	for (uint32_t e = 0; e < header->nr_events; e++) {
+		const struct csink_rec_event *event = &header->events[e];
+
+		r->spreads[e].factor = 1;
+		if (event->flags & CSINK_EVENT_ALLOCATED && sums[e] > 0)
+			r->spreads[e].factor = (double)header->counted[e] / sums[e];
+		else if (event->flags & CSINK_EVENT_IN_USE && e >= 2)
+			r->spreads[e].factor = r->spreads[e - 2].factor;
+	}
+}
+
+static void row_values(struct reading *r, const struct csink_recorded_row *from, int64_t *values)
 {
 	const uint64_t *weights = weights_of(r, from);
 
 	memset(values, 0, (CSINK_MAX_EVENTS + 1) * sizeof(*values));
 	values[0] = claimed(from->nr_samples);
 	for (uint32_t i = 0; i < r->rec->header.nr_events; i++) {
+		bool is_spread = r->rec->header.events[i].flags & (CSINK_EVENT_ALLOCATED | CSINK_EVENT_IN_USE);
+
 		if (r->types[i] >= 0)
-			values[r->types[i] + 1] =
-				csink_add(values[r->types[i] + 1],
-					  scaled(r, from, i, without_stolen(r, from->thread, i, weights[i])));
+			values[r->types[i] + 1] = csink_add(
+				values[r->types[i] + 1],
+				is_spread ? spread(&r->spreads[i], weights[i])
+					  : scaled(r, from, i, without_stolen(r, from->thread, i, weights[i])));
 	}
 	if (r->c->cpu_event >= 0)
 		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, values[r->c->cpu_event + 1]);
@@ -289,6 +330,40 @@ static void add_unstored(struct reading *r)
 			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
 }
 
+/* Allocations of a process too few to have a sample. */
+static void add_unsampled(struct reading *r)
+{
+	const struct csink_rec_header *header = &r->rec->header;
+	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+	struct csink_profile_label labels[3];
+	bool any = false;
+
+	for (uint32_t i = 0; i < header->nr_events; i++) {
+		int64_t left = claimed(header->counted[i]) - r->spreads[i].given;
+
+		if (!(header->events[i].flags & CSINK_EVENT_ALLOCATED) || r->types[i] < 0 || left <= 0)
+			continue;
+		values[r->types[i] + 1] = left;
+		any = true;
+	}
+	if (any && !r->image->is_left_out)
+		csink_collect_pseudo(r->c, "not sampled", "[not sampled]", NULL, labels,
+				     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
+}
+
+/* A process that became another program has nothing in use. */
+static void note_in_use(struct reading *r)
+{
+	const struct csink_rec_header *header = &r->rec->header;
+
+	for (uint32_t i = 0; i < header->nr_events; i++)
+		if (header->events[i].flags & CSINK_EVENT_IN_USE && !header->counted[i] &&
+		    header->state != CSINK_REC_EXECED) {
+			r->c->nr_without_in_use++;
+			return;
+		}
+}
+
 static void add_samples(struct reading *r)
 {
 	struct csink_profile *p = r->c->p;
@@ -298,8 +373,10 @@ static void add_samples(struct reading *r)
 		add_timeline(r, r->rec->timelines[i]);
 	for (uint32_t i = 0; i < r->rec->nr_rows && !r->frames.err && !csink_profile_error(p); i++)
 		add_row(r, &r->rec->rows[i]);
-	if (!r->frames.err)
+	if (!r->frames.err) {
 		add_unstored(r);
+		add_unsampled(r);
+	}
 }
 
 static int keep_tids(struct image *image, const struct csink_recorded *rec)
@@ -351,6 +428,8 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 		err = make_scales(&r);
 	if (!err) {
 		map_types(&r);
+		make_spreads(&r);
+		note_in_use(&r);
 		add_samples(&r);
 		err = r.frames.err;
 	}

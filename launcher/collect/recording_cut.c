@@ -220,6 +220,10 @@ static void subtract_header(struct csink_rec_header *header, const struct csink_
 		header->losses[i] = minus(header->losses[i], old->losses[i]);
 	for (uint32_t i = 0; i < header->nr_events; i++)
 		header->unstored[i] = minus(header->unstored[i], old->unstored[i]);
+	for (uint32_t i = 0; i < header->nr_events; i++)
+		header->counted[i] = minus(header->counted[i], old->counted[i]);
+	for (uint32_t i = 0; i < CSINK_NR_ALLOC_LOSSES; i++)
+		header->alloc_losses[i] = minus(header->alloc_losses[i], old->alloc_losses[i]);
 }
 
 void csink_recorded_subtract(struct csink_recorded *rec, const struct csink_recorded *before, uint64_t time_ns)

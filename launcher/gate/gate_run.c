@@ -36,6 +36,13 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 		return csink_why(-EINVAL, why, why_size, "option --events: %s", err.line);
 	if (*runner->events.text)
 		runner->texts[CSINK_OPT_EVENTS] = runner->events.text;
+	runner->texts[CSINK_OPT_ALLOC] = "";
+	if (runner->events.alloc_period) {
+		snprintf(runner->alloc_text, sizeof(runner->alloc_text), "%llu%s",
+			 (unsigned long long)runner->events.alloc_period,
+			 runner->events.alloc_is_first ? ",first" : "");
+		runner->texts[CSINK_OPT_ALLOC] = runner->alloc_text;
+	}
 	return 0;
 }
 

@@ -206,6 +206,22 @@ static void print_sampling(const struct printer *r)
 	print_joined(r, "note", CSINK_FACT_SCALED, "shared a counter, so the counts are estimates: ", "");
 }
 
+/* "500.002 MiB in 320,152 objects, counted; functions by a sample in 512.000 KiB" */
+static void print_allocated(const struct printer *r)
+{
+	int bytes = csink_alloc_type(r->p, CSINK_ALLOC_ALLOCATED, false);
+	int objects = csink_alloc_type(r->p, CSINK_ALLOC_ALLOCATED, true);
+	char count[32];
+
+	if (bytes < 0 || objects < 0)
+		return;
+	csink_format_count(count, sizeof(count), r->table.sums[objects]);
+	line(r, "allocated", "%s in %s %s, counted; functions by a sample in %s, +- in 95 of 100 cases",
+	     csink_amount(r->table.sums[bytes], "bytes").text, count,
+	     plural(r->table.sums[objects], "object", "objects"),
+	     csink_amount(csink_alloc_period(r->p, (uint32_t)bytes), "bytes").text);
+}
+
 /* " (scaled: it had a counter 41.0 % of the time)" where an event counted from outside has such a fact. */
 static void format_share(const char *times, char *buf, size_t size)
 {
@@ -331,6 +347,8 @@ void csink_report_head(const struct printer *r)
 	else
 		print_coverage(r);
 	print_counters(r);
+	if (!csink_profile_fact(r->p, CSINK_FACT_FILTER, 0))
+		print_allocated(r);
 	if (r->o->wall)
 		print_wall(r);
 	print_joined(r, "lost", CSINK_FACT_LOSS, "", "");

@@ -10,6 +10,7 @@
 #include "launcher/base/text.h"
 #include "launcher/output/report.h"
 #include "launcher/output/report_table.h"
+#include "launcher/profile/alloc_types.h"
 #include "launcher/profile/derived.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
@@ -28,6 +29,8 @@ struct printer {
 	uint32_t nr_columns;
 	struct csink_derived derived[4];  /* columns behind them */
 	uint32_t nr_derived, nr_left_out; /* left out: columns that the terminal has no room for */
+	int64_t alloc_period;             /* of a table of allocations: it has a column of margins; 0: it is another */
+	int alloc_bytes;                  /* the type that is bytes of the same kind */
 };
 
 /** Free what a printer has. */

@@ -1,5 +1,6 @@
 /* The report's tables. */
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -28,13 +29,16 @@ static bool is_wall(const struct printer *r, uint32_t type)
 }
 
 /* The type that is added up, then those that were asked for too. Sample counts are shown where there is nothing else;
- * time off the CPU has a table of its own, for functions that wait are not those that work. */
+ * time off the CPU has a table of its own, for functions that wait are not those that work, and so have allocations. */
 static void choose_columns(struct printer *r, uint32_t type)
 {
 	const struct csink_profile *p = r->p;
+	enum csink_alloc_kind kind = csink_alloc_kind(p, type);
 	int off_cpu = off_cpu_type(p);
 	uint32_t i;
 
+	r->alloc_period = csink_alloc_period(p, type);
+	r->alloc_bytes = r->alloc_period ? csink_alloc_type(p, kind, false) : -ENOENT;
 	r->nr_columns = 0;
 	r->columns[r->nr_columns++] = type;
 	if (r->o->wall && type == p->default_type) {
@@ -43,7 +47,7 @@ static void choose_columns(struct printer *r, uint32_t type)
 	}
 	for (i = 0; i < p->nr_types && (int)type != off_cpu && r->nr_columns < CSINK_ARRAY_SIZE(r->columns); i++) {
 		if (i != type && (int)i != off_cpu && !is_wall(r, i) && r->table.sums[i] &&
-		    strcmp(csink_profile_text(p, p->types[i].name), "samples"))
+		    csink_alloc_kind(p, i) == kind && strcmp(csink_profile_text(p, p->types[i].name), "samples"))
 			r->columns[r->nr_columns++] = i;
 	}
 	for (i = 0; i < r->nr_columns; i++)
@@ -96,8 +100,8 @@ static bool has_module(const struct printer *r)
 /* The columns before the function's name. */
 static uint32_t before_width(const struct printer *r, uint32_t module_width)
 {
-	return bar_width(r) + 8 + 9 + 2 * value_width(r) + 14 * (r->nr_columns - 1) + 9 * r->nr_derived +
-	       (has_module(r) ? 2 + module_width : 0) + 2;
+	return bar_width(r) + 8 + 9 + (r->alloc_period ? 7 : 0) + 2 * value_width(r) + 14 * (r->nr_columns - 1) +
+	       9 * r->nr_derived + (has_module(r) ? 2 + module_width : 0) + 2;
 }
 
 /* Of a module's name, so that a function's has some room beside it. */
@@ -140,6 +144,8 @@ static void print_titles(const struct printer *r, uint32_t module_width)
 	csink_report_style(r, STYLE_BOLD);
 	csink_text_print(r->out, "%*s%8s%*s%9s%*s", bar_width(r), "", "self %", width, "self", "total %", width,
 			 "total");
+	if (r->alloc_period)
+		csink_text_print(r->out, "%7s", "+- %");
 	for (i = 1; i < r->nr_columns; i++) {
 		csink_format_text(name, sizeof(name), csink_profile_text(r->p, r->p->types[r->columns[i]].name), 13);
 		csink_append(name, sizeof(name), "%s", is_wall(r, r->columns[i]) ? " %" : "");
@@ -154,6 +160,21 @@ static void print_titles(const struct printer *r, uint32_t module_width)
 	csink_report_style(r, STYLE_NONE);
 }
 
+/* In points of the whole: of the bytes in total, or of the objects themselves. */
+static void print_margin(const struct printer *r, const struct csink_row *row, int64_t whole)
+{
+	bool is_bytes = (int)r->columns[0] == r->alloc_bytes;
+	bool is_counted = csink_alloc_kind(r->p, r->columns[0]) == CSINK_ALLOC_ALLOCATED && r->alloc_bytes >= 0;
+	int64_t all = is_counted ? r->table.sums[r->alloc_bytes] : 0;
+	int64_t bytes = is_bytes || r->alloc_bytes < 0 ? row->total : row->extra[r->alloc_bytes];
+	double margin = csink_alloc_margin(is_bytes ? row->total : row->self, bytes, all, r->alloc_period);
+
+	if (row->is_pseudo || whole <= 0)
+		csink_text_print(r->out, "%7s", "-");
+	else
+		csink_text_print(r->out, "%7.2f", fmin(100 * margin / (double)whole, 100));
+}
+
 static void print_values(const struct printer *r, const struct csink_row *row)
 {
 	int64_t whole = r->table.sums[r->columns[0]];
@@ -165,6 +186,8 @@ static void print_values(const struct printer *r, const struct csink_row *row)
 			 csink_amount_at(row->self, &r->scales[0]).text);
 	csink_text_print(r->out, "%9.2f%*s", csink_report_percent(row->total, whole), width,
 			 csink_amount_at(row->total, &r->scales[0]).text);
+	if (r->alloc_period)
+		print_margin(r, row, whole);
 	for (i = 1; i < r->nr_columns; i++) {
 		int64_t value = row->extra[r->columns[i]];
 
@@ -265,12 +288,31 @@ static int print_other_leaders(struct printer *r)
 	return err;
 }
 
+/* What is allocated, and what was in use at the end, where another table was first. */
+static int print_allocations(struct printer *r, enum csink_alloc_kind shown)
+{
+	int all = csink_alloc_type(r->p, CSINK_ALLOC_ALLOCATED, false);
+	int in_use = csink_alloc_type(r->p, CSINK_ALLOC_IN_USE, false), err = 0;
+
+	if (shown == CSINK_ALLOC_OTHER)
+		err = print_by(r, all, "Allocated", " in all");
+	if (err || shown == CSINK_ALLOC_IN_USE || in_use < 0)
+		return err;
+	return print_by(r, in_use,
+			strncmp(csink_profile_text(r->p, r->p->types[in_use].name), "leak", 4) ? "In use at the end"
+											       : "Not freed",
+			", estimated");
+}
+
 int csink_report_tables(struct printer *r)
 {
+	enum csink_alloc_kind shown = csink_alloc_kind(r->p, r->p->default_type);
 	int err;
 
 	choose_columns(r, r->p->default_type);
 	print_table(r, r->o->limit);
 	err = print_other_leaders(r);
+	if (!err)
+		err = print_allocations(r, shown);
 	return err ? err : print_by(r, off_cpu_type(r->p), "Off the CPU", " of all threads together");
 }

@@ -29,6 +29,7 @@
 #define CSINK_FACT_EVENT_REASON "event_chosen" /* why it was chosen, if it was not asked for */
 #define CSINK_FACT_CPU_TYPE "cpu_time"         /* the sample type that is CPU time */
 #define CSINK_FACT_OFF_CPU "off_cpu"           /* the sample type that is time off the CPU */
+#define CSINK_FACT_ALLOCATIONS "allocations"   /* "NAME PERIOD": a sample type that is of allocations; several */
 #define CSINK_FACT_ENGINE "engine"             /* "sigtrap", "timer (2 processes): why"; a line for each in use */
 #define CSINK_FACT_UNWIND "unwind"             /* the same */
 #define CSINK_FACT_USER_ONLY "user_only"       /* an event that does not count the kernel; several */

@@ -1,13 +1,40 @@
 /* The events of an option --events: see choose_events.h. */
 #include "launcher/session/choose_events.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "include/internal/alloc_object.h"
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "launcher/base/options.h"
 
 static const struct csink_event_roots roots; /* the system's own */
 
+bool csink_list_has_alloc(const char *list)
+{
+	const char *at = strstr(list, "alloc");
+
+	while (at && ((at != list && !strchr(",{", at[-1])) || (at[5] && !strchr(",:/}", at[5]))))
+		at = strstr(at + 1, "alloc");
+	return at != NULL;
+}
+
+static int refuse_alloc(const char *list, struct csink_event_error *err)
+{
+	err->err = -EOPNOTSUPP;
+	err->offset = (uint32_t)(strstr(list, "alloc") - list);
+	err->length = 5;
+	snprintf(err->line, sizeof(err->line),
+		 "alloc is counted from the start of a program on: by run and gate, outside of {}");
+	return err->err;
+}
+
 int csink_choose_listed(const char *list, struct csink_event_spec *specs, uint32_t max, struct csink_event_error *err)
 {
-	int nr = csink_events_parse(list, specs, max, err);
+	int nr = csink_list_has_alloc(list) ? refuse_alloc(list, err) : csink_events_parse(list, specs, max, err);
 
 	return nr > 0 ? csink_events_bind(&roots, specs, (uint32_t)nr, max, err) : nr;
 }
@@ -15,17 +42,104 @@ int csink_choose_listed(const char *list, struct csink_event_spec *specs, uint32
 int csink_choose_sampling(const char *list, struct csink_event_spec *specs, uint32_t max, char *reason, size_t size,
 			  struct csink_event_error *err)
 {
+	if (csink_list_has_alloc(list))
+		return refuse_alloc(list, err);
 	if (strcmp(list, "auto"))
 		return csink_events_take(list, specs, max, err);
 	csink_events_auto(&specs[0], reason, size);
 	return csink_events_bind(&roots, specs, 1, max, err);
 }
 
+/* ---- alloc, which the library counts itself ---- */
+
+static int wrong_period(const char *list, const char *item, size_t length, struct csink_event_error *err)
+{
+	err->err = -EINVAL;
+	err->offset = (uint32_t)(item - list);
+	err->length = (uint32_t)length;
+	snprintf(err->line, sizeof(err->line),
+		 "'%.*s': write alloc, or alloc:period=BYTES, with a number from %llu to %llu (K, M and G may follow)",
+		 (int)CSINK_MIN(length, 64), item, CSINK_ALLOC_MIN_PERIOD, CSINK_ALLOC_MAX_PERIOD);
+	return err->err;
+}
+
+/* Returns 1 for an item that is alloc, 0 for another one, or -EINVAL. */
+static int take_alloc(const char *list, const char *item, size_t length, struct csink_chosen_events *chosen,
+		      struct csink_event_error *err)
+{
+	static const char name[] = "alloc", period[] = ":period=";
+	size_t at = sizeof(name) - 1;
+	char text[32];
+
+	if (length < at || memcmp(item, name, at) != 0 || (length > at && item[at] != ':' && item[at] != '/'))
+		return 0;
+	chosen->alloc_is_first = item == list;
+	chosen->alloc_period = CSINK_ALLOC_PERIOD;
+	if (length == at)
+		return 1;
+	if (length - at < sizeof(period) || memcmp(item + at, period, sizeof(period) - 1) != 0)
+		return wrong_period(list, item, length, err);
+	at += sizeof(period) - 1;
+	if (length - at >= sizeof(text))
+		return wrong_period(list, item, length, err);
+	snprintf(text, sizeof(text), "%.*s", (int)(length - at), item + at);
+	if (csink_bytes_parse(text, &chosen->alloc_period) || chosen->alloc_period < CSINK_ALLOC_MIN_PERIOD ||
+	    chosen->alloc_period > CSINK_ALLOC_MAX_PERIOD)
+		return wrong_period(list, item, length, err);
+	chosen->alloc_has_period = true;
+	return 1;
+}
+
+/* Copy the list to @rest without its items that are alloc; commas within {} and // part no items. */
+static int without_alloc(const char *list, char *rest, struct csink_chosen_events *chosen,
+			 struct csink_event_error *err)
+{
+	const char *item = list, *at = list;
+	bool in_slashes = false;
+	int depth = 0, found;
+	char *to = rest;
+
+	for (;; at++) {
+		depth += *at == '{';
+		depth -= *at == '}';
+		in_slashes ^= *at == '/';
+		if (*at && (*at != ',' || depth > 0 || in_slashes))
+			continue;
+		found = take_alloc(list, item, (size_t)(at - item), chosen, err);
+		if (found < 0)
+			return found;
+		if (!found) {
+			if (to != rest)
+				*to++ = ',';
+			to = mempcpy(to, item, (size_t)(at - item));
+		}
+		if (!*at)
+			break;
+		item = at + 1;
+	}
+	*to = '\0';
+	return 0;
+}
+
 int csink_choose_planned(const char *list, uint32_t max, struct csink_chosen_events *chosen, char *reason, size_t size,
 			 struct csink_event_error *err)
 {
-	int nr = csink_choose_sampling(list, chosen->specs, max, reason, size, err), failed;
+	CSINK_AUTO_FREE char *rest = malloc(strlen(list) + 2);
+	int nr, failed;
 
+	chosen->alloc_period = 0;
+	chosen->alloc_is_first = chosen->alloc_has_period = false;
+	if (!rest) {
+		snprintf(err->line, sizeof(err->line), "no memory");
+		return err->err = -ENOMEM;
+	}
+	failed = without_alloc(list, rest, chosen, err);
+	if (failed)
+		return failed;
+	chosen->is_alloc_alone = chosen->alloc_period && !*rest;
+	if (chosen->alloc_period && max > CSINK_ALLOC_NR_EVENTS)
+		max -= CSINK_ALLOC_NR_EVENTS;
+	nr = csink_choose_sampling(chosen->is_alloc_alone ? "auto" : rest, chosen->specs, max, reason, size, err);
 	if (nr < 0)
 		return nr;
 	chosen->nr = (uint32_t)nr;

@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
@@ -52,6 +53,19 @@ int csink_library_file(const char *entry, size_t length, char path[PATH_MAX])
 	if (!directory || snprintf(path, PATH_MAX, "%.*s/" CSINK_LIBRARY, (int)directory, entry) >= PATH_MAX)
 		return -ENOENT;
 	return 0;
+}
+
+bool csink_alloc_library_is_there(const char *library)
+{
+	char path[PATH_MAX], *end;
+
+	if (csink_library_file(library, strlen(library), path))
+		return false;
+	end = strrchr(path, '/') + 1;
+	if ((size_t)(path + PATH_MAX - end) < sizeof(CSINK_ALLOC_LIBRARY))
+		return false;
+	strcpy(end, CSINK_ALLOC_LIBRARY);
+	return !access(path, R_OK);
 }
 
 int csink_library_find(char path[PATH_MAX], char *why, size_t why_size)
@@ -103,16 +117,32 @@ static bool is_library(const char *entry, size_t len, const char *library)
 	       !stat(given, &a) && !stat(own, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* LD_PRELOAD's list @was with the library in it once: where it stands already (a launcher within a launcher), else
- * last.
- * @to has room for both and a colon. */
-static void put_library(char *to, const char *was, const char *library)
+static bool is_alloc(const char *entry, size_t len, const char *library)
 {
-	bool is_in = false, is_empty = !*was;
+	char beside[PATH_MAX];
+	size_t beside_len = len < sizeof(beside) ? csink_entry_of_alloc(entry, len, beside) : 0;
 
+	return beside_len && is_library(beside, beside_len, library);
+}
+
+/* LD_PRELOAD's list @was with the library in it once: where it stands already (a launcher within a launcher), else
+ * last. The object of -e alloc is first, or left out.
+ * @to has room for all, and three colons. */
+static void put_library(char *to, const char *was, const char *library, bool has_alloc)
+{
+	bool is_in = false, is_empty = true;
+
+	if (has_alloc)
+		to += sprintf(to, "%.*s" CSINK_ALLOC_MARK ".so:", (int)strlen(library) - 3, library);
 	while (*was) {
 		size_t len = strcspn(was, ": "), gap = strspn(was + len, ": ");
 		bool is_ours = len && is_library(was, len, library);
+
+		if (is_alloc(was, len, library)) {
+			was += len + gap;
+			continue;
+		}
+		is_empty = false;
 
 		if (is_ours && !is_in)
 			to = stpcpy(to, library);
@@ -173,10 +203,10 @@ __attribute__((format(printf, 2, 3))) static void add(struct env_builder *b, con
 	va_end(ap);
 }
 
-static void add_preload(struct env_builder *b, const char *was, const char *library)
+static void add_preload(struct env_builder *b, const char *was, const char *library, bool has_alloc)
 {
 	b->entries[b->nr++] = b->text;
-	put_library(stpcpy(b->text, PRELOAD "="), was, library);
+	put_library(stpcpy(b->text, PRELOAD "="), was, library, has_alloc);
 	b->text += strlen(b->text) + 1;
 }
 
@@ -201,7 +231,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 	max += nr;
 	bytes = max * sizeof(*b.entries);
 	if (library) {
-		bytes += sizeof(PRELOAD) + strlen(was) + 1 + strlen(library) + 1;
+		bytes += sizeof(PRELOAD) + strlen(was) + 1 + 2 * (strlen(library) + 1) + sizeof(CSINK_ALLOC_MARK);
 		bytes += sizeof(CSINK_ENV_RUN_DIR) + strlen(run_dir) + 1;
 		bytes += sizeof(CSINK_ENV_RUN_PARENT) + 16;
 		bytes += sizeof(CSINK_ENV_RUN_PLACE) + sizeof(place);
@@ -220,7 +250,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 	}
 	if (!library)
 		return b.entries;
-	add_preload(&b, was, library);
+	add_preload(&b, was, library, *texts[CSINK_OPT_ALLOC]);
 	add(&b, CSINK_ENV_RUN_DIR "=%s", run_dir);
 	add(&b, CSINK_ENV_RUN_PARENT "=%d", (int)getpid());
 	if (csink_run_dir_describe(run_dir, false, place))

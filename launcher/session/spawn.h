@@ -3,6 +3,7 @@
 #define CSINK_SPAWN_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "launcher/base/options.h"
@@ -25,6 +26,9 @@ int csink_library_find(char path[PATH_MAX], char *why, size_t why_size);
  * its text does not determine the file.
  */
 int csink_library_file(const char *entry, size_t length, char path[PATH_MAX]);
+
+/** Is the object of -e alloc where the entry of the library leads to? */
+bool csink_alloc_library_is_there(const char *library);
 
 /**
  * The environment of the command: the launcher's own with LD_PRELOAD appended to, the resolved options in their

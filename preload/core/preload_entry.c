@@ -18,6 +18,18 @@ size_t csink_entry_directory(const char *entry, size_t length)
 	return 0;
 }
 
+size_t csink_entry_of_alloc(const char *entry, size_t length, char *library)
+{
+	static const char end[] = CSINK_ALLOC_MARK ".so";
+	size_t tail = sizeof(end) - 1;
+
+	if (length <= tail || memcmp(entry + length - tail, end, tail) != 0)
+		return 0;
+	memcpy(library, entry, length - tail);
+	memcpy(library + length - tail, ".so", 3);
+	return length - tail + 3;
+}
+
 char *csink_libdir_end(char *path)
 {
 	static const char ends[][sizeof("/lib/" CSINK_MULTIARCH)] = {"/lib", "/lib64", "/lib/" CSINK_MULTIARCH};

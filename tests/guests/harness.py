@@ -18,6 +18,9 @@ LIBRARY = os.path.join(BUILD, 'lib', 'libcountersink.so')
 TARGETS = os.path.join(BUILD, 'tests', 'targets')
 ENGINES = ('sigtrap', 'signal', 'timer')
 TIMES = int(os.environ.get('GUEST_RUNS', '1'))
+# Bytes between samples of allocations, which are then sampled in all of them.
+ALLOC = os.environ.get('GUEST_ALLOC')
+ALLOC_LIBRARY = os.path.join(BUILD, 'lib/countersink/libcountersink-alloc.so')
 DEADLINE = 120  # seconds, of a run that hangs
 
 
@@ -71,10 +74,13 @@ class Guest:
     def command(self, engine, path, command, directory):
         """The command under countersink, and what that adds to the environment."""
         if self.alone:
+            library = ALLOC_LIBRARY + ':' + LIBRARY if ALLOC else LIBRARY
             return expand(self.wrap, directory) + command, {
-                'LD_PRELOAD': None if self.late else LIBRARY, 'COUNTERSINK_ENGINE': engine, 'COUNTERSINK_FREQUENCY': str(self.hz),
+                'LD_PRELOAD': None if self.late else library, 'COUNTERSINK_ENGINE': engine, 'COUNTERSINK_FREQUENCY': str(self.hz),
                 'COUNTERSINK_OUTPUT': path, 'COUNTERSINK_QUIET': '1'}
         options = ['-q', '-F', str(self.hz), '--engine=' + engine, '-o', path] + expand(self.options, directory)
+        if ALLOC and not any(option.startswith(('-e', '--events')) for option in options):
+            options = ['-e', 'auto,alloc:period=' + ALLOC] + options
         return expand(self.wrap, directory) + [COUNTERSINK] + options + ['--'] + command, {}
 
 

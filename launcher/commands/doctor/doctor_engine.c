@@ -3,16 +3,19 @@
  * why it cannot be had.
  */
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
+#include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/doctor/doctor.h"
+#include "launcher/session/spawn.h"
 
 /* Open a sampling event with a one-page ring, never enabled, as the engine does in each thread. 0 or a fault in why. */
 static int try_engine(const struct csink_doctor *doctor, bool sigtrap, struct csink_explanation *why)
@@ -89,6 +92,20 @@ void csink_doctor_check_outside(struct csink_doctor *doctor)
 		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE, "",
 				 "no: static, musl and 32-bit programs are counted only: %s",
 				 csink_explain_brief(-err, why, sizeof(why)));
+}
+
+void csink_doctor_check_allocations(struct csink_doctor *doctor)
+{
+	char library[PATH_MAX], why[CSINK_WHY_BYTES];
+
+	if (csink_library_find(library, why, sizeof(why)))
+		csink_doctor_add(doctor, "allocations", CSINK_LEVEL_NOTE, "", "no: %s", why);
+	else if (!csink_alloc_library_is_there(library))
+		csink_doctor_add(doctor, "allocations", CSINK_LEVEL_NOTE, "",
+				 "no: " CSINK_ALLOC_LIBRARY " is not beside the library (incomplete installation?)");
+	else
+		csink_doctor_add(doctor, "allocations", CSINK_LEVEL_OK, "",
+				 "--events=alloc counts what programs allocate; no rights are needed");
 }
 
 void csink_doctor_check_engine(struct csink_doctor *doctor)

@@ -86,6 +86,16 @@ static void try_open(const struct csink_event_spec *parsed, struct csink_catalog
 		close(fd);
 }
 
+static int show_event(struct catalog *catalog, const struct csink_catalog_event *event)
+{
+	catalog->summary->nr_events++;
+	catalog->summary->nr_usable += event->state <= CSINK_CATALOG_USER_ONLY;
+	catalog->summary->nr_untried += event->state == CSINK_CATALOG_UNTRIED;
+	if (catalog->query->usable && event->state > CSINK_CATALOG_USER_ONLY)
+		return 0;
+	return catalog->visit(catalog->cookie, event);
+}
+
 /* List one event: parse it as --events would, try it, call the visitor. */
 static int list_event(struct catalog *catalog, const char *source, const char *name, const char *help)
 {
@@ -108,12 +118,22 @@ static int list_event(struct catalog *catalog, const char *source, const char *n
 		event.why.cause = CSINK_CAUSE_NO_EVENT;
 		snprintf(event.why.text, sizeof(event.why.text), "%.199s", err.line);
 	}
-	catalog->summary->nr_events++;
-	catalog->summary->nr_usable += event.state <= CSINK_CATALOG_USER_ONLY;
-	catalog->summary->nr_untried += event.state == CSINK_CATALOG_UNTRIED;
-	if (catalog->query->usable && event.state > CSINK_CATALOG_USER_ONLY)
+	return show_event(catalog, &event);
+}
+
+/* ---- what the library counts ------------------------------------------------------------------------------------- */
+
+static int list_own(struct catalog *catalog)
+{
+	struct csink_catalog_event event = {
+		.source = "counted by countersink itself",
+		.name = "alloc",
+		.help = "memory that programs allocate: bytes and objects, and what is in use at the end",
+		.state = CSINK_CATALOG_OPENS};
+
+	if (!matches(catalog->query, event.name))
 		return 0;
-	return catalog->visit(catalog->cookie, &event);
+	return show_event(catalog, &event);
 }
 
 /* ---- generic names ----------------------------------------------------------------------------------------------- */
@@ -315,7 +335,9 @@ int csink_catalog_list(const struct csink_catalog_query *query,
 	int ret;
 
 	memset(summary, 0, sizeof(*summary));
-	ret = list_generic(&catalog);
+	ret = list_own(&catalog);
+	if (!ret)
+		ret = list_generic(&catalog);
 	if (!ret)
 		ret = list_pmus(&catalog);
 	if (!ret)

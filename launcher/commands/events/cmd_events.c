@@ -49,7 +49,9 @@ static int print_event(void *cookie, const struct csink_catalog_event *event)
 	char mark[16], help[256];
 
 	if (strcmp(listing->source, event->source)) {
-		csink_text_print(stdout, "%s%s:\n", listing->source[0] ? "\n" : "", event->source);
+		if (listing->source[0])
+			putchar('\n');
+		csink_text_print(stdout, "%s:\n", event->source);
 		snprintf(listing->source, sizeof(listing->source), "%s", event->source);
 	}
 	switch (event->state) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
+#include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
@@ -46,7 +47,7 @@ struct run {
 	struct csink_kept_recordings kept; /* of a rank that is being ended */
 	bool quiet, report;
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: the values for the library */
-	char frequency_text[24], output_text[2 * PATH_MAX];
+	char frequency_text[24], period_text[24], alloc_text[48], output_text[2 * PATH_MAX];
 	struct csink_save save;
 	struct csink_slices slices;
 	bool has_slices;
@@ -74,15 +75,42 @@ static int resolve_events(struct run *run)
 	char where[64];
 	/* One place is for CPU time, one for time off the CPU. */
 	uint32_t max = CSINK_MAX_EVENTS - 1 - (uint32_t)csink_options_bool(run->options, CSINK_OPT_OFF_CPU);
+	const char *asked = csink_options_text(run->options, CSINK_OPT_EVENTS);
+	CSINK_AUTO_FREE char *list = NULL;
 
-	if (csink_choose_planned(csink_options_text(run->options, CSINK_OPT_EVENTS), max, &run->events,
-				 run->outside.event_reason, sizeof(run->outside.event_reason), &err)) {
+	if (csink_options_bool(run->options, CSINK_OPT_LEAKS) && !csink_list_has_alloc(asked)) {
+		if (asprintf(&list, "alloc%s%s", strcmp(asked, "auto") ? "," : "", strcmp(asked, "auto") ? asked : "") <
+		    0)
+			return csink_fail(-ENOMEM, "no memory");
+		asked = list;
+	}
+	if (csink_choose_planned(asked, max, &run->events, run->outside.event_reason, sizeof(run->outside.event_reason),
+				 &err)) {
 		csink_options_where(run->options, CSINK_OPT_EVENTS, where, sizeof(where));
 		return csink_fail(-EINVAL, "%s: %s", where, err.line);
 	}
 	if (*run->events.text)
 		run->texts[CSINK_OPT_EVENTS] = run->events.text;
 	return 0;
+}
+
+/* What --period says is said of allocations, where nothing else was asked for. */
+static void resolve_alloc(struct run *run, uint64_t *period)
+{
+	struct csink_chosen_events *events = &run->events;
+
+	run->texts[CSINK_OPT_ALLOC] = "";
+	if (!events->alloc_period)
+		return;
+	if (*period && !events->alloc_has_period)
+		events->alloc_period = CSINK_MAX(CSINK_MIN(*period, CSINK_ALLOC_MAX_PERIOD), CSINK_ALLOC_MIN_PERIOD);
+	if (events->is_alloc_alone)
+		*period = 0;
+	snprintf(run->alloc_text, sizeof(run->alloc_text), "%llu%s%s", (unsigned long long)events->alloc_period,
+		 events->alloc_is_first ? ",first" : "",
+		 csink_options_bool(run->options, CSINK_OPT_LEAKS) ? ",leaks" : "");
+	run->texts[CSINK_OPT_ALLOC] = run->alloc_text;
+	run->outside.has_alloc = true;
 }
 
 /* A clock's event costs at each switch of threads, a timer that the kernel's tick serves does not. */
@@ -111,8 +139,12 @@ static int resolve_rate(struct run *run)
 
 	if (csink_rate_resolve(run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate, &wrong))
 		return csink_fail(-EINVAL, "%s", wrong);
-	if (rate.period)
+	resolve_alloc(run, &rate.period);
+	if (rate.period) {
+		snprintf(run->period_text, sizeof(run->period_text), "%llu", (unsigned long long)rate.period);
+		run->texts[CSINK_OPT_PERIOD] = run->period_text;
 		return 0;
+	}
 	run->texts[CSINK_OPT_PERIOD] = "";
 	if (run->has_slices && is_default)
 		rate.frequency = CSINK_SLICES_FREQUENCY;
@@ -643,6 +675,11 @@ static int run_and_report(struct run *run)
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	prepare_injection(run);
+	if (run->inject && *run->texts[CSINK_OPT_ALLOC] && !csink_alloc_library_is_there(run->injection.library)) {
+		csink_outside_note(&run->outside, "allocations are not counted: " CSINK_ALLOC_LIBRARY
+						  " is not beside the library (incomplete installation?)");
+		run->texts[CSINK_OPT_ALLOC] = "";
+	}
 	run->inherited = &inherited;
 	if (run->has_slices)
 		begin_slices(run);

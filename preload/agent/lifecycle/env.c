@@ -27,6 +27,7 @@ static CSINK_COLD char ours_text[OURS_BYTES];
 static const char *ours[MAX_OURS];
 static uint32_t nr_ours;
 static const char *library;      /* the entry of LD_PRELOAD that is us */
+static bool has_alloc;           /* the object of -e alloc is there, too */
 static const char *library_file; /* the file that it stands for; NULL: not determined by its text */
 
 static char run_dir_text[sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
@@ -70,7 +71,9 @@ static void keep_library(char **at, const char *value)
 
 		while (value[n] && value[n] != ':' && value[n] != ' ')
 			n++;
-		if (memmem(value, n, "libcountersink", 14)) {
+		if (memmem(value, n, CSINK_ALLOC_MARK, sizeof(CSINK_ALLOC_MARK) - 1)) {
+			has_alloc |= memmem(value, n, "libcountersink", 14) != NULL;
+		} else if (memmem(value, n, "libcountersink", 14)) {
 			library = keep(at, value, n);
 			return;
 		}
@@ -148,6 +151,8 @@ static bool is_library(const char *entry, size_t length)
 	struct stat st, own;
 	size_t directory;
 
+	if (length < sizeof(file) && csink_entry_of_alloc(entry, length, file))
+		return false;
 	if (length == strlen(library) && !memcmp(entry, library, length))
 		return true;
 	directory = csink_entry_directory(entry, length);
@@ -157,6 +162,14 @@ static bool is_library(const char *entry, size_t length)
 	strcpy(file + directory, "/" CSINK_LIBRARY);
 	return !strcmp(file, library_file) || (!csink_raw_stat(file, &st) && !csink_raw_stat(library_file, &own) &&
 					       st.st_dev == own.st_dev && st.st_ino == own.st_ino);
+}
+
+static bool is_alloc(const char *entry, size_t length)
+{
+	char beside[512];
+	size_t n = length < sizeof(beside) ? csink_entry_of_alloc(entry, length, beside) : 0;
+
+	return n && is_library(beside, n);
 }
 
 /* Does a whole "LD_PRELOAD=..." name us? @preload may be NULL. */
@@ -235,7 +248,7 @@ static const char *preload_without_us(const char *preload, char *text)
 	while (*value) {
 		size_t n = strcspn(value, ": "), gap = strspn(value + n, ": ");
 
-		if (n && !is_library(value, n)) {
+		if (n && !is_library(value, n) && !is_alloc(value, n)) {
 			if (to != text + 11)
 				*to++ = ':';
 			memcpy(to, value, n);
@@ -261,17 +274,22 @@ void csink_env_leave(void)
 		unsetenv("LD_PRELOAD");
 }
 
-/* LD_PRELOAD with us behind what the program itself wants there. */
+/* LD_PRELOAD with us behind what the program itself wants there, but the object of -e alloc, which is first. */
 static const char *preload_with_us(const char *preload, char *text)
 {
-	size_t n = preload ? strlen(preload) : 11;
+	char *to = stpcpy(text, "LD_PRELOAD=");
 
 	if (names_library(preload))
 		return preload;
-	memcpy(text, preload ? preload : "LD_PRELOAD=", n);
-	if (n > 11)
-		text[n++] = ':';
-	memcpy(text + n, library, strlen(library) + 1);
+	if (has_alloc) {
+		to = mempcpy(to, library, strlen(library) - 3);
+		to = stpcpy(to, CSINK_ALLOC_MARK ".so:");
+	}
+	if (preload && preload[11]) {
+		to = stpcpy(to, preload + 11);
+		*to++ = ':';
+	}
+	strcpy(to, library);
 	return text;
 }
 
@@ -285,7 +303,7 @@ char *const *csink_env_for_exec(char *const *envp, bool preload_us, void *room, 
 		return envp;
 	if (preload_us ? csink_env_is_complete(envp) : !names_library(preload))
 		return envp;
-	if (preload && strlen(preload) + strlen(library) + 2 > OURS_BYTES)
+	if ((preload ? strlen(preload) : 11) + 2 * strlen(library) + sizeof(CSINK_ALLOC_MARK) + 4 > OURS_BYTES)
 		return envp;
 	for (char *const *entry = envp; entry && *entry; entry++)
 		if (!is_preload(*entry))

@@ -10,6 +10,7 @@
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/event_choice.h"
 #include "preload/agent/lifecycle/image.h"
+#include "preload/agent/sampler/allocations.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/switches.h"
@@ -128,7 +129,8 @@ void csink_image_choose_events(char *problem, size_t size)
 {
 	struct csink_plan *plan = &csink_plan;
 	/* One place is for CPU time, one for time off the CPU. */
-	int nr = csink_event_choice_make(plan->events, CSINK_MAX_EVENTS - 1 - csink_config.off_cpu, problem, size);
+	uint32_t others = 1 + csink_config.off_cpu + csink_allocations_nr_events();
+	int nr = csink_event_choice_make(plan->events, CSINK_MAX_EVENTS - others, problem, size);
 
 	plan->cpu_event = CSINK_MAX_EVENTS;
 	for (int i = 0; i < nr && plan->cpu_event == CSINK_MAX_EVENTS; i++)
@@ -151,5 +153,7 @@ void csink_image_choose_events(char *problem, size_t size)
 		csink_switches_event(&plan->events[nr]);
 		plan->off_cpu_event = (uint32_t)nr++;
 	}
-	plan->nr_events = (uint32_t)nr;
+	plan->nr_opened = (uint32_t)nr;
+	plan->nr_events = plan->nr_opened + csink_allocations_nr_events();
+	csink_allocations_events(&plan->events[plan->nr_opened]);
 }

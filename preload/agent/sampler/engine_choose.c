@@ -117,7 +117,7 @@ static void refuse_event(struct csink_thread *thread, uint32_t i, const char *wh
 
 static void leave_kernel_out(struct csink_thread *thread)
 {
-	for (uint32_t i = 0; i < CSINK_MIN(csink_plan.nr_events, csink_plan.off_cpu_event); i++) {
+	for (uint32_t i = 0; i < CSINK_MIN(csink_plan.nr_opened, csink_plan.off_cpu_event); i++) {
 		if (csink_plan.events[i].rec.flags & CSINK_EVENT_REFUSED)
 			continue;
 		/* It would count 0, whatever goes on. */
@@ -203,7 +203,7 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 		return try_perf(thread, engine);
 	case CSINK_ENGINE_TIMER:
 		/* CPU time is all it can weigh. */
-		for (uint32_t i = 0; i < csink_plan.nr_events; i++)
+		for (uint32_t i = 0; i < csink_plan.nr_opened; i++)
 			if (i != csink_plan.cpu_event && i != csink_plan.off_cpu_event &&
 			    !(csink_plan.events[i].rec.flags & CSINK_EVENT_REFUSED))
 				refuse_event(thread, i, "the timer engine counts CPU time only");

@@ -23,6 +23,7 @@ struct csink_plan {
 	uint32_t nr_events;
 	uint32_t cpu_event;     /* index of the one that counts CPU time; there always is one */
 	uint32_t off_cpu_event; /* index of the time off the CPU; CSINK_MAX_EVENTS: not asked for */
+	uint32_t nr_opened;     /* of all events: the kernel counts these; then come those of allocations */
 	/*
 	 * The groups of events that are counted together: bit i is event i; the lowest one leads and samples. Each
 	 * group has a ring of its own in every thread.

@@ -170,6 +170,14 @@ void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights
 		credit_remainder(thread, thread->off_row, off);
 }
 
+struct csink_row csink_sample_apart(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights)
+{
+	struct csink_row row = add_stack(thread, uc, weights, 1, 0);
+
+	credit(thread, row, weights, 0);
+	return row;
+}
+
 /* The thread is back from where it blocked: this is the stack that did. */
 static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 {
@@ -179,8 +187,7 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 	if (!csink_group_drain(&thread->switches, &read))
 		return;
 	weights[csink_plan.off_cpu_event] = csink_switches_take(thread);
-	thread->off_row = add_stack(thread, uc, weights, 1, 0);
-	credit(thread, thread->off_row, weights, 0);
+	thread->off_row = csink_sample_apart(thread, uc, weights);
 	keep_moment(thread, thread->off_row, csink_plan.off_cpu_event, weights[csink_plan.off_cpu_event], read.time_ns);
 }
 

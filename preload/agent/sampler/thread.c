@@ -11,6 +11,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/interp/interp.h"
+#include "preload/agent/sampler/allocations.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
@@ -247,6 +248,7 @@ void csink_thread_end(struct csink_thread *thread)
 {
 	csink_self = NULL;
 	thread->entry = NULL;
+	thread->allocations = NULL;
 	csink_thread_put(thread);
 }
 
@@ -322,6 +324,7 @@ void csink_thread_flush(struct csink_thread *thread)
 	if (any)
 		csink_sample_remainder(thread, weights);
 	thread->entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
+	csink_allocations_take();
 }
 
 /* The kernel's clock of any thread of ours: see clock_gettime(2) and the kernel's CPUCLOCK_ macros. */
@@ -383,8 +386,10 @@ void csink_threads_flush_others(void)
 	for (; thread; thread = thread->next) {
 		struct csink_rec_thread *entry = thread == csink_self ? NULL : entry_of(thread);
 
-		if (entry)
+		if (entry) {
 			flush_other(thread, entry, &writer);
+			csink_allocations_give(thread);
+		}
 	}
 }
 
@@ -398,6 +403,7 @@ void csink_thread_unflush(struct csink_thread *thread)
 
 void csink_threads_unflush_others(void)
 {
+	csink_allocations_take_back();
 	for (struct csink_thread *thread = csink_threads_first(); thread; thread = thread->next)
 		if (thread != csink_self)
 			csink_thread_unflush(thread);
@@ -414,6 +420,8 @@ void csink_threads_reset(void)
 		memset(&thread->switches, 0, sizeof(thread->switches));
 		thread->writer.pos = thread->writer.end = 0;
 		thread->entry = NULL;
+		if (thread != csink_self)
+			thread->allocations = NULL;
 		if (thread != csink_self && atomic_load(&thread->state) != CSINK_THREAD_FREE)
 			csink_thread_put(thread);
 	}

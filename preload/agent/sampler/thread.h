@@ -83,6 +83,7 @@ struct csink_thread {
 	bool is_paused;          /* by the program: csink_phase_now() */
 	uint16_t phases[15];     /* that the current one is in */
 	uint32_t nr_phases;      /* may be more than there is room for */
+	bool in_allocation;      /* a sample of what it allocates is being stored */
 	_Atomic uint8_t is_mute; /* csink_thread_mute */
 	_Atomic uint8_t state;   /* enum csink_thread_state */
 
@@ -98,6 +99,8 @@ struct csink_thread {
 	void *arg;
 	size_t stack_bytes;
 	uint64_t inherited_mask; /* of our signals, those that the program has blocked as the thread starts */
+	struct csink_alloc_counts *_Atomic allocations; /* in its own memory, while it lives; NULL: none yet */
+	char *allocation_stack;                         /* to store such a sample on; NULL: none yet */
 	/* Short stacks touch the ends of these: in this order, few pages. */
 	struct csink_walk_memo walk_memo; /* of walks into frames */
 	uint64_t frames[CSINK_MAX_DEPTH];
@@ -192,6 +195,9 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context);
 
 /** True if a signal that our handler got was raised by our engine and not by the program or its debugger. */
 bool csink_sample_is_ours(int signo, const siginfo_t *info);
+
+/** Store a sample of something that the library counts itself. Context: thread, mute. */
+struct csink_row csink_sample_apart(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights);
 
 /** Store weights that belong to no sample: the last, partial period. Context: thread. */
 void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights);

@@ -1,0 +1,595 @@
+/*
+ * The program's allocator, counted: malloc and its family pass on to the next definition, by a tail call. Each thread
+ * counts down the bytes to its next sample; what is not due costs a subtraction and an addition, a free one load.
+ *
+ * Any thread, at any time: before constructors run, in handlers of the program's, in children of vfork. So no lock and
+ * no call of libc's but the allocator's and, before all else, the loader's.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "include/internal/alloc_object.h"
+#include "include/internal/base.h"
+#include "preload/alloc/draw.h"
+#include "preload/alloc/live.h"
+#include "preload/alloc/slow_entry.h"
+#include "preload/core/elf_symbol.h"
+
+/* Not sampled: no allocation is as large. */
+#define NEVER (1ULL << 62)
+
+struct thread {
+	struct csink_alloc_counts counts;
+	uint64_t random;
+	uintptr_t busy; /* the frame that is sampling; 0 */
+};
+
+/* In the first page of a thread's memory: no call, no test whether it is there. */
+static __thread struct thread self __attribute__((tls_model("initial-exec")));
+
+static struct csink_alloc_agent agent; /* period 0: it has not begun */
+static uint64_t nr_full, nr_busy;
+
+/* ---- the next definitions ---- */
+
+static void *first_malloc(size_t bytes);
+static void *first_calloc(size_t nr, size_t bytes);
+static void *first_realloc(void *block, size_t bytes);
+static void first_free(void *block);
+static void *first_aligned(size_t alignment, size_t bytes);
+static void *first_page(size_t bytes);
+static int first_posix(void **block, size_t alignment, size_t bytes);
+
+static struct {
+	void *(*malloc)(size_t bytes);
+	void *(*calloc)(size_t nr, size_t bytes);
+	void *(*realloc)(void *block, size_t bytes);
+	void (*free)(void *block);
+	void *(*memalign)(size_t alignment, size_t bytes);
+	void *(*aligned_alloc)(size_t alignment, size_t bytes);
+	void *(*valloc)(size_t bytes);
+	void *(*pvalloc)(size_t bytes);
+	int (*posix_memalign)(void **block, size_t alignment, size_t bytes);
+} next = {first_malloc,  first_calloc, first_realloc, first_free, first_aligned,
+	  first_aligned, first_page,   first_page,    first_posix};
+
+/*
+ * Older loaders allocate when they are asked for a symbol: such blocks are from here, and never given back. csink_live_
+ * filter has them, so that a free of one comes to its slow half.
+ */
+enum { EARLY_BYTES = 16384, UNIT = 16 };
+static _Alignas(UNIT) char early[EARLY_BYTES];
+static _Atomic size_t early_used;
+static __thread bool is_finding __attribute__((tls_model("initial-exec")));
+
+static bool is_early(const void *block)
+{
+	return (uintptr_t)block - (uintptr_t)early < sizeof(early);
+}
+
+static void *early_block(size_t bytes)
+{
+	size_t room = CSINK_ALIGN_UP(CSINK_MAX(bytes, 1UL), (size_t)UNIT), at;
+
+	if (bytes > EARLY_BYTES)
+		return NULL;
+	at = atomic_fetch_add(&early_used, room);
+	if (at + room > EARLY_BYTES)
+		return NULL;
+	csink_live_mark(early + at, (uint32_t)room);
+	return early + at;
+}
+
+/*
+ * The versions of dlsym and of the allocator that libc has always had. Where libc has no dlsym, the program has not
+ * loaded libdl, and no allocator that needs it.
+ */
+#if defined(__x86_64__)
+#define FIRST_VERSION "GLIBC_2.2.5"
+#else
+#define FIRST_VERSION "GLIBC_2.17"
+#endif
+__asm__(".symver dlsym, dlsym@" FIRST_VERSION);
+extern __typeof__(dlsym) dlsym __attribute__((weak));
+extern void *__libc_malloc(size_t bytes), *__libc_calloc(size_t nr, size_t bytes), __libc_free(void *block);
+extern void *__libc_realloc(void *block, size_t bytes), *__libc_memalign(size_t alignment, size_t bytes);
+
+static void *find(const char *name)
+{
+	return &dlsym ? dlsym(RTLD_NEXT, name) : NULL;
+}
+
+/* By memalign alone, which all have. */
+static void *page_by_memalign(size_t bytes)
+{
+	return next.memalign(4096, bytes);
+}
+
+static int posix_by_memalign(void **block, size_t alignment, size_t bytes)
+{
+	void *made;
+
+	if (alignment % sizeof(void *) || alignment & (alignment - 1) || !alignment)
+		return EINVAL;
+	made = next.memalign(alignment, bytes);
+	if (!made)
+		return ENOMEM;
+	*block = made;
+	return 0;
+}
+
+static void find_all(void)
+{
+	static const char names[][16] = {"malloc",        "calloc", "realloc", "free",          "memalign",
+					 "aligned_alloc", "valloc", "pvalloc", "posix_memalign"};
+	void *const plain[] = {__libc_malloc,   __libc_calloc,    __libc_realloc,   __libc_free,      __libc_memalign,
+			       __libc_memalign, page_by_memalign, page_by_memalign, posix_by_memalign};
+	void *found[CSINK_ARRAY_SIZE(names)];
+	bool is_whole = true;
+
+	_Static_assert(sizeof(found) == sizeof(next), "one for each");
+	is_finding = true;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++) {
+		found[i] = find(names[i]);
+		is_whole &= found[i] || i > 3;
+	}
+	is_finding = false;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
+		__atomic_store_n((void **)&next + i, is_whole && found[i] ? found[i] : plain[i], __ATOMIC_RELAXED);
+}
+
+static void *first_malloc(size_t bytes)
+{
+	if (is_finding)
+		return early_block(bytes);
+	find_all();
+	return next.malloc(bytes);
+}
+
+static void *first_calloc(size_t nr, size_t bytes)
+{
+	if (is_finding) /* no block is used twice: it is zero */
+		return bytes && nr > EARLY_BYTES / bytes ? NULL : early_block(nr * bytes);
+	find_all();
+	return next.calloc(nr, bytes);
+}
+
+static void *first_realloc(void *block, size_t bytes)
+{
+	if (is_finding)
+		return block ? NULL : early_block(bytes);
+	find_all();
+	return next.realloc(block, bytes);
+}
+
+static void first_free(void *block)
+{
+	if (is_finding)
+		return;
+	find_all();
+	next.free(block);
+}
+
+static void *first_aligned(size_t alignment, size_t bytes)
+{
+	if (is_finding)
+		return NULL;
+	find_all();
+	return next.aligned_alloc(alignment, bytes);
+}
+
+static void *first_page(size_t bytes)
+{
+	if (is_finding)
+		return NULL;
+	find_all();
+	return next.valloc(bytes);
+}
+
+static int first_posix(void **block, size_t alignment, size_t bytes)
+{
+	if (is_finding)
+		return ENOMEM;
+	find_all();
+	return next.posix_memalign(block, alignment, bytes);
+}
+
+/* ---- counting ---- */
+
+/*
+ * Take bytes from the thread's countdown. False where it has fewer, and is wrong until undo(). One instruction where
+ * the machine has it: a handler of the program's that allocates comes before or after.
+ */
+static inline __attribute__((always_inline)) bool take(size_t bytes)
+{
+#if defined(__x86_64__)
+	__asm__ goto("subq %1, %0\n\tjc %l[is_due]" : : "m"(self.counts.left), "r"(bytes) : "cc", "memory" : is_due);
+	return true;
+is_due:
+	return false;
+#else
+	return !__builtin_sub_overflow(self.counts.left, bytes, &self.counts.left);
+#endif
+}
+
+static void undo(size_t bytes)
+{
+	self.counts.left += bytes;
+}
+
+static uint32_t milliseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint32_t)((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+}
+
+/* What the countdown has counted goes to more, and it begins again. */
+static void count_down_from(uint64_t left)
+{
+	struct csink_alloc_counts *counts = &self.counts;
+
+	counts->more += counts->drawn - counts->left;
+	counts->drawn = counts->left = left;
+}
+
+static void seed(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	self.random = ((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uintptr_t)&self) * 0x9e3779b97f4a7c15ULL;
+	self.random |= !self.random;
+	csink_random_next(&self.random);
+}
+
+static uint64_t draw(void)
+{
+	if (!agent.period)
+		return NEVER;
+	if (!self.random)
+		seed();
+	return csink_draw_bytes(&self.random, agent.period);
+}
+
+static void describe(ucontext_t *uc, const struct csink_caller *caller)
+{
+	/* The call itself, not what follows it. */
+#if defined(__x86_64__)
+	greg_t *regs = uc->uc_mcontext.gregs;
+
+	memset(regs, 0, sizeof(uc->uc_mcontext.gregs));
+	regs[REG_RIP] = (greg_t)caller->pc - 1;
+	regs[REG_RSP] = (greg_t)caller->sp;
+	regs[REG_RBP] = (greg_t)caller->rbp;
+	regs[REG_RBX] = (greg_t)caller->rbx;
+	regs[REG_R12] = (greg_t)caller->r12;
+	regs[REG_R13] = (greg_t)caller->r13;
+	regs[REG_R14] = (greg_t)caller->r14;
+	regs[REG_R15] = (greg_t)caller->r15;
+#else
+	memset(uc->uc_mcontext.regs, 0, sizeof(uc->uc_mcontext.regs));
+	memcpy(&uc->uc_mcontext.regs[19], caller->x19_to_x29, sizeof(caller->x19_to_x29));
+	uc->uc_mcontext.regs[30] = caller->pc;
+	uc->uc_mcontext.pc = caller->pc - 4;
+	uc->uc_mcontext.sp = caller->sp;
+#endif
+}
+
+/* Of period bytes, one is sampled: what an allocation of so many bytes stands for. */
+static void weigh(uint64_t bytes, uint64_t *all_bytes, uint64_t *all_objects)
+{
+	double share = csink_sampled_share((double)bytes / (double)agent.period);
+
+	*all_bytes = (uint64_t)((double)bytes / share + 0.5);
+	*all_objects = (uint64_t)(1 / share + 0.5);
+}
+
+/* The bytes are in no countdown any more. */
+static void sample(const void *block, size_t bytes, const struct csink_caller *caller)
+{
+	struct csink_live_item item = {.bytes = bytes};
+	uint64_t all_bytes, all_objects;
+	ucontext_t uc;
+
+	weigh(bytes, &all_bytes, &all_objects);
+	describe(&uc, caller);
+	item.row = agent.sample(&uc, all_bytes, all_objects, &self.counts);
+	item.age_ms = milliseconds();
+	if (item.row && !csink_live_put(block, &item))
+		__atomic_fetch_add(&nr_full, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * Is a sample of this thread being taken already? This is a handler of the program's then, which interrupted it. A
+ * frame below the one that samples is of a thread that has left it by a jump.
+ */
+static bool is_sampling(uintptr_t frame)
+{
+	enum { NEAR = 1 << 20 };
+
+	if (!self.busy || frame - self.busy - 1 < NEAR)
+		return false;
+	__atomic_fetch_add(&nr_busy, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* An allocation is made, and its bytes are in no countdown yet; it is sampled if it is due. */
+static void count(const void *block, size_t bytes, const struct csink_caller *caller)
+{
+	uintptr_t frame = (uintptr_t)caller;
+	bool is_new = !self.counts.drawn;
+
+	if (is_new && !is_sampling(frame))
+		count_down_from(draw());
+	if (take(bytes))
+		return;
+	undo(bytes);
+	self.counts.more += bytes;
+	if (is_sampling(frame))
+		return;
+	self.busy = frame;
+	count_down_from(0);
+	if (agent.period)
+		sample(block, bytes, caller);
+	self.counts.drawn = self.counts.left = draw();
+	self.busy = 0;
+}
+
+/* ---- slow halves ---- */
+
+enum how { MALLOC, CALLOC, REALLOC, REALLOC_DUE, FREE, MEMALIGN, ALIGNED, VALLOC, PVALLOC, POSIX };
+
+static void *keep(void *block, size_t bytes, const struct csink_caller *caller)
+{
+	if (block) {
+		self.counts.objects++;
+		count(block, bytes, caller);
+	}
+	return block;
+}
+
+/* A block that moves is freed and allocated, whatever it was. */
+static void *change(void *block, size_t bytes, const struct csink_caller *caller)
+{
+	struct csink_live_item item;
+	bool was_live;
+	void *now;
+
+	if (CSINK_UNLIKELY(is_early(block))) {
+		now = keep(next.malloc(bytes), bytes, caller);
+		if (now)
+			memcpy(now, block, CSINK_MIN(bytes, (size_t)(early + sizeof(early) - (char *)block)));
+		return now;
+	}
+	was_live = block && csink_live_may_be(block) && csink_live_take(block, &item);
+	now = next.realloc(block, bytes);
+	if (!now && bytes && was_live)
+		csink_live_put(block, &item);
+	return bytes || !block ? keep(now, bytes, caller) : now;
+}
+
+static void *align(enum how how, size_t alignment, size_t bytes)
+{
+	switch (how) {
+	case MEMALIGN:
+		return next.memalign(alignment, bytes);
+	case ALIGNED:
+		return next.aligned_alloc(alignment, bytes);
+	case VALLOC:
+		return next.valloc(bytes);
+	default:
+		return next.pvalloc(bytes);
+	}
+}
+
+static int align_posix(void **block, size_t alignment, size_t bytes, const struct csink_caller *caller)
+{
+	int err = next.posix_memalign(block, alignment, bytes);
+
+	if (!err)
+		keep(*block, bytes, caller);
+	return err;
+}
+
+void *csink_alloc_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller)
+{
+	struct csink_live_item item;
+
+	switch ((enum how)how) {
+	case MALLOC:
+		undo(a);
+		return keep(next.malloc(a), a, caller);
+	case CALLOC:
+		return keep(next.calloc(a, b), a * b, caller);
+	case REALLOC_DUE:
+		undo(b);
+		return change((void *)a, b, caller);
+	case REALLOC:
+		return change((void *)a, b, caller);
+	case FREE:
+		if (CSINK_UNLIKELY(is_early((void *)a)))
+			return NULL;
+		csink_live_take((void *)a, &item);
+		next.free((void *)a);
+		return NULL;
+	case POSIX:
+		return (void *)(uintptr_t)(unsigned int)align_posix((void **)a, b, c, caller);
+	default:
+		return keep(align((enum how)how, a, b), b, caller);
+	}
+}
+
+/* ---- what the program calls ---- */
+
+CSINK_EXPORT void *malloc(size_t bytes)
+{
+	if (CSINK_UNLIKELY(!take(bytes)))
+		return csink_alloc_slow_entry(bytes, 0, 0, MALLOC);
+	self.counts.objects++;
+	return next.malloc(bytes);
+}
+
+CSINK_EXPORT void *calloc(size_t nr, size_t bytes)
+{
+	size_t all;
+
+	/* The product may not be a number; then none is allocated. */
+	if (CSINK_UNLIKELY(__builtin_mul_overflow(nr, bytes, &all)))
+		return next.calloc(nr, bytes);
+	if (CSINK_UNLIKELY(!take(all))) {
+		undo(all);
+		return csink_alloc_slow_entry(nr, bytes, 0, CALLOC);
+	}
+	self.counts.objects++;
+	return next.calloc(nr, bytes);
+}
+
+CSINK_EXPORT void *realloc(void *block, size_t bytes)
+{
+	if (CSINK_UNLIKELY(csink_live_may_be(block) || !bytes))
+		return csink_alloc_slow_entry((uintptr_t)block, bytes, 0, REALLOC);
+	if (CSINK_UNLIKELY(!take(bytes)))
+		return csink_alloc_slow_entry((uintptr_t)block, bytes, 0, REALLOC_DUE);
+	self.counts.objects++;
+	return next.realloc(block, bytes);
+}
+
+CSINK_EXPORT void free(void *block)
+{
+	if (CSINK_UNLIKELY(csink_live_may_be(block))) {
+		csink_alloc_slow_entry((uintptr_t)block, 0, 0, FREE);
+		return;
+	}
+	next.free(block);
+}
+
+CSINK_EXPORT void cfree(void *block);
+CSINK_EXPORT void cfree(void *block)
+{
+	free(block);
+}
+
+CSINK_EXPORT void free_sized(void *block, size_t bytes);
+CSINK_EXPORT void free_sized(void *block, size_t bytes)
+{
+	(void)bytes;
+	free(block);
+}
+
+CSINK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes);
+CSINK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes)
+{
+	(void)alignment;
+	(void)bytes;
+	free(block);
+}
+
+CSINK_EXPORT void *memalign(size_t alignment, size_t bytes)
+{
+	return csink_alloc_slow_entry(alignment, bytes, 0, MEMALIGN);
+}
+
+CSINK_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
+{
+	return csink_alloc_slow_entry(alignment, bytes, 0, ALIGNED);
+}
+
+CSINK_EXPORT void *valloc(size_t bytes)
+{
+	return csink_alloc_slow_entry(0, bytes, 0, VALLOC);
+}
+
+CSINK_EXPORT void *pvalloc(size_t bytes)
+{
+	return csink_alloc_slow_entry(0, bytes, 0, PVALLOC);
+}
+
+CSINK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
+{
+	return csink_alloc_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
+}
+
+/* ---- what the agent calls ---- */
+
+static void start(const struct csink_alloc_agent *from)
+{
+	csink_live_begin();
+	agent = *from;
+	count_down_from(draw());
+}
+
+static struct csink_alloc_counts *counts(void)
+{
+	return &self.counts;
+}
+
+static bool next_live(uint32_t *at, struct csink_alloc_live *live)
+{
+	struct csink_live_item item;
+
+	if (!csink_live_next(at, &item))
+		return false;
+	weigh(item.bytes, &live->bytes, &live->objects);
+	live->row = item.row;
+	live->age_ms = item.age_ms;
+	return true;
+}
+
+static void forked(void)
+{
+	csink_live_forked();
+	if (early_used)
+		csink_live_mark(early, sizeof(early));
+	self.counts.more = 0;
+	self.counts.seen = self.counts.objects;
+	self.counts.drawn = self.counts.left;
+	self.random = 0; /* not the parent's numbers */
+	nr_full = nr_busy = 0;
+}
+
+/* The first object that defines a function: the loader's order is that of its list. */
+static const struct link_map *owner_of(const char *function)
+{
+	const struct link_map *map = _r_debug.r_map;
+
+	while (map && !csink_elf_function(map, function))
+		map = map->l_next;
+	return map;
+}
+
+static const char *name_of(const struct link_map *map)
+{
+	const char *slash = strrchr(map->l_name, '/');
+
+	return !*map->l_name ? "the program" : slash ? slash + 1 : map->l_name;
+}
+
+/* Two lines: who has the program's malloc, and who has C++'s. */
+static bool unseen(uint32_t i, char *text, size_t size)
+{
+	const struct link_map *allocator = owner_of("malloc"), *news = owner_of("_Znwm");
+	bool is_ours = allocator && (const void *)allocator->l_ld == (const void *)_DYNAMIC;
+
+	*text = '\0';
+	if (i == 0 && allocator && !is_ours)
+		snprintf(text, size, "allocations are not seen: %s has a malloc of its own", name_of(allocator));
+	/* Of libstdc++ it calls malloc; an allocator's library has its own. */
+	if (i == 1 && is_ours && news && csink_elf_function(news, "malloc"))
+		snprintf(text, size, "what C++ allocates by new is not seen: %s has operators of its own",
+			 name_of(news));
+	return i < 2;
+}
+
+CSINK_EXPORT const struct csink_alloc_object csink_alloc_object = {
+	CSINK_ALLOC_VERSION, start, counts, next_live, forked, unseen, &nr_full, &nr_busy};
