@@ -43,7 +43,8 @@ struct csink_gate_data {
 	struct csink_gate_run *runs;
 	uint32_t nr_runs, cap_runs;
 	bool paired;
-	bool exact; /* instructions are counted: there is no chance in it */
+	bool exact;        /* instructions are counted: there is no chance in it */
+	bool has_no_speed; /* functions are judged by what they allocate, which no machine does faster */
 };
 
 /** Room for a run at the end, all its metrics NAN, number and cpu -1. Returns it or NULL without memory; pointers to

@@ -31,7 +31,7 @@ bool csink_judge_fill(struct judge *judge, const bool *is_in, bool by_cost)
 	double rest[2];
 
 	/* Counts are the same in every run: there is no speed to take out. */
-	by_cost |= !csink_judge_reference(judge, is_in, rest) || judge->data->exact;
+	by_cost |= !csink_judge_reference(judge, is_in, rest) || judge->data->exact || judge->data->has_no_speed;
 	EACH_RUN(judge, side, i)
 	{
 		const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;

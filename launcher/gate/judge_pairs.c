@@ -117,7 +117,7 @@ void csink_judge_part(struct judge *judge, const bool *is_in, struct csink_gate_
 	double rest[2];
 	bool by_cost = !csink_judge_reference(judge, is_in, rest) || judge->by_cost;
 
-	row->by_cost = by_cost || judge->data->exact;
+	row->by_cost = by_cost || judge->data->exact || judge->data->has_no_speed;
 	if (judge_pairs(judge, is_in, by_cost, row))
 		return;
 	row->by_cost = !csink_judge_fill(judge, is_in, judge->by_cost);

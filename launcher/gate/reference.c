@@ -221,7 +221,7 @@ int csink_judge_find_reference(struct judge *judge)
 	csink_judge_conclude(judge, &finding.cost, finding.cost.p_greater / CSINK_COST_ALPHA,
 			     finding.cost.p_less / CSINK_COST_ALPHA, 1);
 	judge->by_cost = judge->by_cost && finding.cost.verdict == judge->command;
-	if (!judge->by_cost && !judge->data->exact && is_enough) {
+	if (!judge->by_cost && !judge->data->exact && !judge->data->has_no_speed && is_enough) {
 		judge->out->speed = finding.cost.ratio;
 		judge->out->speed_interval = finding.cost.interval;
 	}

@@ -8,6 +8,7 @@
 #include "launcher/base/path.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/gate_functions.h"
+#include "launcher/profile/alloc_types.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
@@ -184,6 +185,7 @@ static int add_samples(struct take *take, int64_t run)
 	csink_str_t pseudo_key = csink_profile_str_find(p, CSINK_LABEL_PSEUDO);
 	csink_str_t run_key = csink_profile_str_find(p, CSINK_LABEL_RUN);
 	int counts = csink_profile_type_find(p, "samples");
+	int64_t alloc_period = csink_alloc_period(p, p->default_type);
 	uint32_t top;
 
 	for (uint32_t i = 0; i < p->nr_samples; i++) {
@@ -208,6 +210,8 @@ static int add_samples(struct take *take, int64_t run)
 		if (top)
 			take->functions->all[take->of_line[p->locations[top].first_line]].top_level += value;
 	}
+	if (alloc_period)
+		take->weights->nr_samples = (uint64_t)(take->weights->sum / (double)alloc_period);
 	return 0;
 }
 

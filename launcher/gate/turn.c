@@ -13,6 +13,7 @@
 #include "launcher/gate/counting.h"
 #include "launcher/gate/reported.h"
 #include "launcher/gate/series.h"
+#include "launcher/profile/alloc_types.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge.h"
 #include "launcher/profile/profile.h"
@@ -60,6 +61,25 @@ static void learn_engine(struct csink_gate_series *series, const struct csink_pr
 			 engine);
 }
 
+/* Allocations are counted, not estimated: equal programs have equal figures. */
+static int take_allocations(struct csink_gate_series *series, struct csink_gate_run *run, const struct csink_profile *p)
+{
+	static const char *const titles[] = {"allocated bytes", "allocated objects"};
+	int err = 0;
+
+	for (int is_objects = 0; is_objects < 2 && !err; is_objects++) {
+		int type = csink_alloc_type(p, CSINK_ALLOC_ALLOCATED, is_objects);
+		double sum = 0;
+
+		for (uint32_t i = 0; type >= 0 && i < p->nr_samples; i++)
+			sum += (double)csink_profile_values(p, i)[type];
+		if (type >= 0)
+			err = set_metric(series, run, csink_profile_text(p, p->types[type].name), titles[is_objects],
+					 is_objects ? "count" : "bytes", sum);
+	}
+	return err;
+}
+
 /* What the run spent in each function. */
 static int take_profile(struct csink_gate_series *series, struct csink_gate_run *run,
 			const struct csink_gate_outcome *outcome, const struct csink_gate_scope *scope)
@@ -70,6 +90,8 @@ static int take_profile(struct csink_gate_series *series, struct csink_gate_run 
 		return 0;
 	learn_engine(series, outcome->profile);
 	if (csink_gate_placement_learn(&series->placement, run->side, outcome->profile))
+		return -ENOMEM;
+	if (!scope && take_allocations(series, run, outcome->profile))
 		return -ENOMEM;
 	if (csink_gate_take(&series->data->functions, outcome->profile, scope, -1, run->side, &run->weights))
 		return -ENOMEM;

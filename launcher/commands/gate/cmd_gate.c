@@ -15,6 +15,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/path.h"
@@ -160,6 +161,12 @@ static void describe_event(struct gate *gate)
 	if (gate->set.plan.counting) {
 		csink_gate_counting_describe(&gate->set.counting, gate->result.event, sizeof(gate->result.event));
 		strcpy(gate->result.unit, "count");
+		return;
+	}
+	if (gate->set.runner.events.alloc_is_first) {
+		snprintf(gate->result.event, sizeof(gate->result.event), "alloc every %s",
+			 csink_amount((int64_t)gate->set.runner.events.alloc_period, "bytes").text);
+		strcpy(gate->result.unit, "bytes");
 		return;
 	}
 	snprintf(gate->result.event, sizeof(gate->result.event), "%s at %s Hz", event->name,
@@ -432,6 +439,7 @@ static void take_settings(struct gate *gate)
 	gate->result.page_link = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML_LINK);
 	gate->result.warmup = plan->warmup;
 	gate->data.exact = plan->counting;
+	gate->data.has_no_speed = gate->set.runner.events.alloc_is_first;
 	gate->data.paired = plan->argv[CSINK_GATE_OLD];
 	if (gate->set.shell_on_one_side)
 		csink_gate_note(&gate->series, "the command of --vs needs a shell, and the other command has none: run "

@@ -119,6 +119,6 @@ void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r)
 	csink_gate_headline(r, text, sizeof(text));
 	csink_text_print_as(out, CSINK_TEXT_XML, "    <system-out>%s", text);
 	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0)
-		csink_text_print_as(out, CSINK_TEXT_XML, "&#10;where the time went: %s", text);
+		csink_text_print_as(out, CSINK_TEXT_XML, "&#10;where the %s went: %s", csink_gate_unit_word(r), text);
 	csink_gate_junit_end(out);
 }

@@ -84,7 +84,8 @@ void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
 	csink_gate_headline(r, text, sizeof(text));
 	csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "### countersink gate: %s\n", text);
 	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0)
-		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "\nWhere the time went: %s\n", text);
+		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "\nWhere the %s went: %s\n", csink_gate_unit_word(r),
+				    text);
 	if (!r->error)
 		print_rows(out, r, 0, MAX_SHOWN);
 	csink_gate_put_link(out, r);

@@ -49,6 +49,9 @@ int csink_gate_row_line(const struct csink_gate_result *r, const struct csink_ga
 int csink_gate_mean(const struct csink_gate_result *r, const struct csink_gate_row *row, int side, char *out,
 		    size_t size);
 
+/** What functions are judged by, in a word: "time", or "bytes". */
+const char *csink_gate_unit_word(const struct csink_gate_result *r);
+
 /** The unit of a row's means: a pprof unit. */
 const char *csink_gate_row_unit(const struct csink_gate_result *r, const struct csink_gate_row *row);
 

@@ -81,7 +81,7 @@ void csink_gate_print_tap(FILE *out, const struct csink_gate_result *r)
 	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++)
 		print_point(out, r, i);
 	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0)
-		csink_text_print(out, "# where the time went: %s\n", text);
+		csink_text_print(out, "# where the %s went: %s\n", csink_gate_unit_word(r), text);
 	csink_gate_headline(r, text, sizeof(text));
 	csink_text_print(out, "# %s\n", text);
 	fprintf(out, "1..%u%s\n", r->verdicts->nr_rows, r->verdicts->nr_rows ? "" : " # SKIP nothing to compare");

@@ -57,6 +57,11 @@ int csink_gate_change(double ratio, char *out, size_t size)
 	return snprintf(out, size, "%+.1f %%", fabs(ratio - 1) < 0.0005 ? 0 : (ratio - 1) * 100);
 }
 
+const char *csink_gate_unit_word(const struct csink_gate_result *r)
+{
+	return strcmp(r->unit, "bytes") ? "time" : "bytes";
+}
+
 const char *csink_gate_row_unit(const struct csink_gate_result *r, const struct csink_gate_row *row)
 {
 	return row->metric >= 0 ? r->data->metrics[row->metric].unit : r->unit;
@@ -213,7 +218,7 @@ static int event_fact(const struct csink_gate_result *r, char *out, size_t size)
 	const char *before = *r->engine ? ", engine " : "";
 	char speed[32], low[32], high[32];
 
-	if (r->data->exact)
+	if (r->data->exact || r->data->has_no_speed)
 		return snprintf(out, size, "event: %s%s%s", r->event, before, r->engine);
 	if (isnan(v->speed))
 		return snprintf(out, size,
