@@ -67,8 +67,8 @@ struct csink_alloc_object {
 	/* In a forked child: the table is empty, what was allocated is the parent's. Context: init. */
 	void (*forked)(void);
 	/*
-	 * What samples of this process do not show, a line each, from @i = 0 on. False: there are no more. Context:
-	 * init.
+	 * What is not seen of this process, a line each, from @i = 0 on; *text is "" where there is nothing to say. The
+	 * first line is of all that it allocates. False: there are no more. Context: init.
 	 */
 	bool (*unseen)(uint32_t i, char *text, size_t size);
 	/* Samples whose address had no place in the table: they are not in what is in use. */

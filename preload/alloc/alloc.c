@@ -37,6 +37,8 @@ struct thread {
 static __thread struct thread self __attribute__((tls_model("initial-exec")));
 
 static struct csink_alloc_agent agent; /* period 0: it has not begun */
+/* The program has a sanitizer, whose reports show all frames: each call is a tail call, and nothing is sampled. */
+static bool is_sanitized;
 static uint64_t nr_full, nr_busy;
 
 /* ---- the next definitions ---- */
@@ -127,6 +129,26 @@ static int posix_by_memalign(void **block, size_t alignment, size_t bytes)
 	return 0;
 }
 
+/* The first object that defines a function: the loader's order is that of its list. */
+static const struct link_map *owner_of(const char *function)
+{
+	const struct link_map *map = _r_debug.r_map;
+
+	while (map && !csink_elf_function(map, function))
+		map = map->l_next;
+	return map;
+}
+
+static bool has_sanitizer(void)
+{
+	static const char names[][16] = {"__asan_init", "__tsan_init", "__lsan_init", "__msan_init", "__hwasan_init"};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
+		if (owner_of(names[i]))
+			return true;
+	return false;
+}
+
 static void find_all(void)
 {
 	static const char names[][16] = {"malloc",        "calloc", "realloc", "free",          "memalign",
@@ -143,6 +165,7 @@ static void find_all(void)
 		is_whole &= found[i] || i > 3;
 	}
 	is_finding = false;
+	is_sanitized = has_sanitizer();
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
 		__atomic_store_n((void **)&next + i, is_whole && found[i] ? found[i] : plain[i], __ATOMIC_RELAXED);
 }
@@ -434,8 +457,11 @@ void *csink_alloc_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, con
 
 CSINK_EXPORT void *malloc(size_t bytes)
 {
-	if (CSINK_UNLIKELY(!take(bytes)))
-		return csink_alloc_slow_entry(bytes, 0, 0, MALLOC);
+	if (CSINK_UNLIKELY(!take(bytes))) {
+		if (!is_sanitized)
+			return csink_alloc_slow_entry(bytes, 0, 0, MALLOC);
+		undo(bytes);
+	}
 	self.counts.objects++;
 	return next.malloc(bytes);
 }
@@ -449,7 +475,8 @@ CSINK_EXPORT void *calloc(size_t nr, size_t bytes)
 		return next.calloc(nr, bytes);
 	if (CSINK_UNLIKELY(!take(all))) {
 		undo(all);
-		return csink_alloc_slow_entry(nr, bytes, 0, CALLOC);
+		if (!is_sanitized)
+			return csink_alloc_slow_entry(nr, bytes, 0, CALLOC);
 	}
 	self.counts.objects++;
 	return next.calloc(nr, bytes);
@@ -457,10 +484,13 @@ CSINK_EXPORT void *calloc(size_t nr, size_t bytes)
 
 CSINK_EXPORT void *realloc(void *block, size_t bytes)
 {
-	if (CSINK_UNLIKELY(csink_live_may_be(block) || !bytes))
+	if (CSINK_UNLIKELY(csink_live_may_be(block) || (!bytes && !is_sanitized)))
 		return csink_alloc_slow_entry((uintptr_t)block, bytes, 0, REALLOC);
-	if (CSINK_UNLIKELY(!take(bytes)))
-		return csink_alloc_slow_entry((uintptr_t)block, bytes, 0, REALLOC_DUE);
+	if (CSINK_UNLIKELY(!take(bytes))) {
+		if (!is_sanitized)
+			return csink_alloc_slow_entry((uintptr_t)block, bytes, 0, REALLOC_DUE);
+		undo(bytes);
+	}
 	self.counts.objects++;
 	return next.realloc(block, bytes);
 }
@@ -497,27 +527,29 @@ CSINK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes
 
 CSINK_EXPORT void *memalign(size_t alignment, size_t bytes)
 {
-	return csink_alloc_slow_entry(alignment, bytes, 0, MEMALIGN);
+	return is_sanitized ? next.memalign(alignment, bytes) : csink_alloc_slow_entry(alignment, bytes, 0, MEMALIGN);
 }
 
 CSINK_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
 {
-	return csink_alloc_slow_entry(alignment, bytes, 0, ALIGNED);
+	return is_sanitized ? next.aligned_alloc(alignment, bytes)
+			    : csink_alloc_slow_entry(alignment, bytes, 0, ALIGNED);
 }
 
 CSINK_EXPORT void *valloc(size_t bytes)
 {
-	return csink_alloc_slow_entry(0, bytes, 0, VALLOC);
+	return is_sanitized ? next.valloc(bytes) : csink_alloc_slow_entry(0, bytes, 0, VALLOC);
 }
 
 CSINK_EXPORT void *pvalloc(size_t bytes)
 {
-	return csink_alloc_slow_entry(0, bytes, 0, PVALLOC);
+	return is_sanitized ? next.pvalloc(bytes) : csink_alloc_slow_entry(0, bytes, 0, PVALLOC);
 }
 
 CSINK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
 {
-	return csink_alloc_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
+	return is_sanitized ? next.posix_memalign(block, alignment, bytes)
+			    : csink_alloc_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
 }
 
 /* ---- what the agent calls ---- */
@@ -558,16 +590,6 @@ static void forked(void)
 	nr_full = nr_busy = 0;
 }
 
-/* The first object that defines a function: the loader's order is that of its list. */
-static const struct link_map *owner_of(const char *function)
-{
-	const struct link_map *map = _r_debug.r_map;
-
-	while (map && !csink_elf_function(map, function))
-		map = map->l_next;
-	return map;
-}
-
 static const char *name_of(const struct link_map *map)
 {
 	const char *slash = strrchr(map->l_name, '/');
@@ -575,17 +597,19 @@ static const char *name_of(const struct link_map *map)
 	return !*map->l_name ? "the program" : slash ? slash + 1 : map->l_name;
 }
 
-/* Two lines: who has the program's malloc, and who has C++'s. */
+/* Two lines: that the program's malloc is not ours to count, and that C++'s is not. */
 static bool unseen(uint32_t i, char *text, size_t size)
 {
 	const struct link_map *allocator = owner_of("malloc"), *news = owner_of("_Znwm");
 	bool is_ours = allocator && (const void *)allocator->l_ld == (const void *)_DYNAMIC;
 
 	*text = '\0';
-	if (i == 0 && allocator && !is_ours)
+	if (i == 0 && is_sanitized)
+		snprintf(text, size, "allocations are not seen: a program with a sanitizer is left alone");
+	else if (i == 0 && allocator && !is_ours)
 		snprintf(text, size, "allocations are not seen: %s has a malloc of its own", name_of(allocator));
 	/* Of libstdc++ it calls malloc; an allocator's library has its own. */
-	if (i == 1 && is_ours && news && csink_elf_function(news, "malloc"))
+	if (i == 1 && is_ours && !is_sanitized && news && csink_elf_function(news, "malloc"))
 		snprintf(text, size, "what C++ allocates by new is not seen: %s has operators of its own",
 			 name_of(news));
 	return i < 2;

@@ -136,6 +136,14 @@ C
 	run -e alloc -- ./own
 	is "$? $(cat out) $(cat err)" '0 own ' 'a program with a malloc of its own runs'
 	like "$("$COUNTERSINK" report x.pb.gz)" 'allocations are not seen: the program has a malloc of its own' 'and that it has one is reported'
+	is "$("$COUNTERSINK" report --csv x.pb.gz | head -1 | grep -c alloc_space)" 0 'no zero is shown for it'
+	printf '#include <stdlib.h>\nint main(void) { free(malloc(5)); void *volatile p = malloc(77); p = 0; return !p && 0; }\n' >leaks.c
+	if gcc -g -fsanitize=address -o leaks leaks.c 2>/dev/null; then
+		env ASAN_OPTIONS=detect_leaks=1 ./leaks 2>plain
+		env ASAN_OPTIONS=detect_leaks=1 "$COUNTERSINK" -q -e alloc -o x.pb.gz -- ./leaks 2>err
+		is "$(grep -c csink err) $(grep -c 'in main' err)" "0 $(grep -c 'in main' plain)" "a sanitizer's report has no frame of ours"
+		like "$("$COUNTERSINK" report x.pb.gz)" 'allocations are not seen: a program with a sanitizer is left alone' 'and a line reports that'
+	fi
 	gcc -O1 -fno-builtin -DNEW -shared -fPIC -o libown.so own.c
 	LD_PRELOAD=$PWD/libown.so run -e alloc:period=1K -- "$T" handler 200
 	like "$("$COUNTERSINK" report x.pb.gz)" 'what C\+\+ allocates by new is not seen: libown\.so has operators of its own' \

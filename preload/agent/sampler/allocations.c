@@ -240,9 +240,14 @@ void csink_allocations_begin(struct csink_writer *writer)
 
 	if (!is_on())
 		return;
-	for (uint32_t i = 0; csink_alloc_object.unseen(i, text, sizeof(text)); i++)
-		if (*text)
-			csink_recording_note(&csink_own_recording, writer, 1, "%s", text);
+	for (uint32_t i = 0; csink_alloc_object.unseen(i, text, sizeof(text)); i++) {
+		if (!*text)
+			continue;
+		csink_recording_note(&csink_own_recording, writer, 1, "%s", text);
+		for (uint32_t k = csink_plan.nr_opened; k < csink_plan.nr_events && !i; k++)
+			csink_own_recording.header->events[k].flags = csink_plan.events[k].rec.flags |=
+				CSINK_EVENT_REFUSED;
+	}
 	csink_alloc_object.start(&agent);
 }
 
