@@ -65,9 +65,11 @@ HANDLER_ROOTS := \
 PLUGIN_SRCS := $(call sources,preload/qemu)
 PLUGIN := countersink/qemu_count.so
 
-# What `-e alloc` preloads beside the agent, before all other libraries.
-ALLOC_SRCS := $(call sources,preload/alloc)
-ALLOC := countersink/libcountersink-alloc.so
+# What `-e alloc` and `-e lock` preload beside the agent, before all other libraries.
+OBJECTS := alloc lock
+object_srcs = $(call sources,preload/$(1) preload/objects)
+OBJECT_SRCS := $(sort $(foreach object,$(OBJECTS),$(call object_srcs,$(object))))
+OBJECT_LIBS := $(OBJECTS:%=countersink/libcountersink-%.so)
 
 # countersink-send is a program of its own, of the launcher's objects that it needs and libcurl.
 SEND_SRCS := $(call sources,launcher/send)
@@ -132,10 +134,10 @@ STUBS        := $(filter-out $(MACHINE),x86_64 aarch64 386 arm)
 entry_files   = $(foreach machine,$(1),$(ENTRY_NAMES_$(machine):%=countersink/%/libcountersink.so))
 # A shell that evaluates the entry once more knows no $PLATFORM, and leaves nothing in its place.
 ENTRY_LINKS  := $(call entry_files,$(MACHINE)) countersink/libcountersink.so
-# The same for the preload object of -e alloc; in a stub's place is the stub.
-alloc_files   = $(foreach machine,$(1),$(ENTRY_NAMES_$(machine):%=countersink/%/libcountersink-alloc.so))
-ALLOC_LINKS  := $(call alloc_files,$(MACHINE) $(STUBS))
-alloc_target  = $(if $(filter $(call alloc_files,$(MACHINE)),$(1)),../libcountersink-alloc.so,libcountersink.so)
+# The same for the preload objects; in a stub's place is the stub.
+object_files  = $(foreach machine,$(1),$(foreach object,$(OBJECTS),$(ENTRY_NAMES_$(machine):%=countersink/%/libcountersink-$(object).so)))
+OBJECT_LINKS := $(call object_files,$(MACHINE) $(STUBS))
+object_target = $(if $(filter $(call object_files,$(MACHINE)),$(1)),../$(notdir $(1)),libcountersink.so)
 entry_target  = $(if $(filter countersink/libcountersink.so,$(1)),..,../..)/libcountersink.so
 ENTRY_STUBS  := $(call entry_files,$(STUBS))
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
@@ -269,7 +271,7 @@ BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 
 .PHONY: all
 all: $(if $(SEND_BIN),$(B)/bin/$(SEND_BIN),without-send) $(B)/bin/countersink $(addprefix $(B)/lib/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS) $(API_LIB) $(API_LINKS) \
-		libcountersink-api.a $(PLUGIN) $(ALLOC) $(ALLOC_LINKS)) ## build the launcher and the libraries (the default)
+		libcountersink-api.a $(PLUGIN) $(OBJECT_LIBS) $(OBJECT_LINKS)) ## build the launcher and the libraries (the default)
 
 .PHONY: without-send
 without-send:
@@ -321,7 +323,7 @@ $(B)/obj/launcher/gate/suite/modules.o: launcher/gate/suite/modules.S launcher/g
 # and with an old glibc it cannot be built.
 AGENT_FROM ?=
 ifneq ($(AGENT_FROM),)
-$(B)/lib/libcountersink.so $(B)/lib/$(PLUGIN) $(B)/lib/$(ALLOC): $(B)/lib/%: $(AGENT_FROM)/%
+$(B)/lib/libcountersink.so $(addprefix $(B)/lib/,$(PLUGIN) $(OBJECT_LIBS)): $(B)/lib/%: $(AGENT_FROM)/%
 	@mkdir -p $(@D)
 	cp $< $@
 else
@@ -334,9 +336,14 @@ $(B)/lib/$(PLUGIN): $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.o)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro $(LDFLAGS) -o $@ $^ -lpthread
 
-$(B)/lib/$(ALLOC): $(ALLOC_SRCS:%.c=$(PLAIN)/obj/%.o) $(PLAIN)/obj/preload/core/elf_symbol.o
-	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LIB_LDFLAGS) -Wl,-soname,$(@F) $(LDFLAGS) -o $@ $^ -ldl
+define object_rule
+$(B)/lib/countersink/libcountersink-$(1).so: $(patsubst %.c,$(PLAIN)/obj/%.o,$(call object_srcs,$(1)) preload/core/elf_symbol.c) $(wildcard preload/$(1)/*.map)
+	@mkdir -p $$(@D)
+	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) $$(LIB_LDFLAGS) -Wl,-soname,$$(@F) $(patsubst %,-Wl$(comma)--version-script$(comma)%,$(wildcard preload/$(1)/*.map)) \
+		$$(LDFLAGS) -o $$@ $$(filter %.o,$$^) -ldl -lpthread
+endef
+comma := ,
+$(foreach object,$(OBJECTS),$(eval $(call object_rule,$(object))))
 
 endif
 
@@ -357,9 +364,9 @@ $(addprefix $(B)/lib/,$(ENTRY_LINKS)): | $(B)/lib/libcountersink.so
 	@mkdir -p $(@D)
 	ln -sf $(call entry_target,$(@:$(B)/lib/%=%)) $@
 
-$(addprefix $(B)/lib/,$(ALLOC_LINKS)): | $(B)/lib/$(ALLOC)
+$(addprefix $(B)/lib/,$(OBJECT_LINKS)): | $(addprefix $(B)/lib/,$(OBJECT_LIBS))
 	@mkdir -p $(@D)
-	ln -sf $(call alloc_target,$(@:$(B)/lib/%=%)) $@
+	ln -sf $(call object_target,$(@:$(B)/lib/%=%)) $@
 
 define stub_rules
 $(B)/obj/preload/stub/$(1).o: preload/stub/stub.c $(B)/flags
@@ -386,7 +393,7 @@ $(B)/bin/countersink-send: $(call obj,$(SEND_SRCS)) $(B)/obj/launcher.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(SEND_LIBS) $(LIB_LIBS) -lm
 
--include $(patsubst %.o,%.d,$(call obj,$(SEND_SRCS))) $(SO_OBJS:.o=.d) $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.d) $(ALLOC_SRCS:%.c=$(PLAIN)/obj/%.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
+-include $(patsubst %.o,%.d,$(call obj,$(SEND_SRCS))) $(SO_OBJS:.o=.d) $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.d) $(OBJECT_SRCS:%.c=$(PLAIN)/obj/%.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d) $(STUBS:%=$(B)/obj/preload/stub/%.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
@@ -404,7 +411,7 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 	@status=0; clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cc') || status=1; \
 	scripts/check-arrows || status=1; \
 	shellcheck -S warning $$(git grep -lE '^#!(/usr)?/bin/(env )?(ba)?sh' -- scripts .ci tests) || status=1; \
-	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(ALLOC_SRCS) $(LAUNCHER_SRCS) $(if $(HAS_CURL),$(SEND_SRCS))) | \
+	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(OBJECT_SRCS) $(LAUNCHER_SRCS) $(if $(HAS_CURL),$(SEND_SRCS))) | \
 		xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 8 clang-tidy --quiet -p . 2>$(B)/tidy.log || { status=1; cat $(B)/tidy.log; }; \
 	exit $$status
 
@@ -412,10 +419,10 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 define command_json
 {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(subst ",\",$(BASE_CFLAGS)) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
 endef
-commands = $(foreach src,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(ALLOC_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
+commands = $(foreach src,$(PRELOAD_SRCS) $(PLUGIN_SRCS) $(OBJECT_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
 	$(foreach src,$(LAUNCHER_SRCS) $(SEND_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
 # By make's own writing: the text is longer than a shell takes.
-compile_commands.json: Makefile $(PRELOAD_SRCS) $(PLUGIN_SRCS) $(ALLOC_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) ## write the compilation database for editors
+compile_commands.json: Makefile $(PRELOAD_SRCS) $(PLUGIN_SRCS) $(OBJECT_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) ## write the compilation database for editors
 	$(file >$@.new,$(commands))
 	@{ echo '['; sed '/^ *$$/d; s/^ *//' $@.new | sed '$$!s/$$/,/'; echo ']'; } >$@
 	@rm -f $@.new
@@ -442,7 +449,7 @@ ci_script = $(DATADIR)/countersink/scripts/$(1)
 INSTALLED = $(foreach schema,$(SCHEMAS),$(call staged,$(call schema_file,$(schema)))) \
 	$(foreach file,$(CI_SCRIPTS),$(call staged,$(call ci_script,$(file)))) $(foreach c,$(COMPLETIONS),$(call staged,$(call completion_file,$(c)))) \
 	$(foreach file,countersink countersink-send,$(call staged,$(BINDIR)/$(file))) \
-	$(foreach file,$(LIB_FILES) $(ENTRY_LINKS) $(ALLOC_LINKS) $(LIBDIR_LINK) $(API_LINKS) $(CONFIG_FILES),$(call staged,$(LIBDIR)/$(file))) \
+	$(foreach file,$(LIB_FILES) $(ENTRY_LINKS) $(OBJECT_LINKS) $(LIBDIR_LINK) $(API_LINKS) $(CONFIG_FILES),$(call staged,$(LIBDIR)/$(file))) \
 	$(foreach header,$(PUBLIC_HEADERS:include/%=%),$(call staged,$(INCLUDEDIR)/$(header))) \
 	$(foreach page,$(MAN_PAGES),$(call staged,$(MANDIR)/$(call man_place,$(page))))
 INSTALLED_DIRS = $(call staged,$(INCLUDEDIR)/countersink) $(foreach dir,schema scripts/lib scripts,$(call staged,$(DATADIR)/countersink/$(dir))) \
@@ -450,7 +457,7 @@ INSTALLED_DIRS = $(call staged,$(INCLUDEDIR)/countersink) $(foreach dir,schema s
 	$(foreach dir,cmake/countersink-api cmake pkgconfig $(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink,$(call staged,$(LIBDIR)/$(dir)))
 # What programs link is in LIBDIR; what is loaded by its path in a directory of countersink's own.
 AGENT := countersink/libcountersink.so
-LIB_FILES := $(AGENT) $(PLUGIN) $(ALLOC) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
+LIB_FILES := $(AGENT) $(PLUGIN) $(OBJECT_LIBS) $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
 # The library's place in earlier versions. `make install LIBDIR_LINK=` leaves it out.
 LIBDIR_LINK ?= $(if $(filter %/lib %/lib64,$(LIBDIR)),libcountersink.so)
 CONFIG_FILES := pkgconfig/countersink-api.pc $(addprefix cmake/countersink-api/,countersink-api-config.cmake countersink-api-config-version.cmake)
@@ -477,8 +484,8 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 	$(foreach file,$(LIB_FILES),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(call staged,$(LIBDIR)/$(file))$(newline))
 	$(foreach file,$(filter-out $(AGENT),$(ENTRY_LINKS)),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \
 		ln -sf ../libcountersink.so $(call staged,$(LIBDIR)/$(file))$(newline))
-	$(foreach file,$(ALLOC_LINKS),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \
-		ln -sf $(call alloc_target,$(file)) $(call staged,$(LIBDIR)/$(file))$(newline))
+	$(foreach file,$(OBJECT_LINKS),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \
+		ln -sf $(call object_target,$(file)) $(call staged,$(LIBDIR)/$(file))$(newline))
 	$(if $(LIBDIR_LINK),ln -sf $(AGENT) $(call staged,$(LIBDIR)/$(LIBDIR_LINK)))
 	$(foreach file,$(API_LINKS),ln -sf $(API_LIB) $(call staged,$(LIBDIR)/$(file))$(newline))
 	$(foreach file,$(CONFIG_FILES),@umask 022 && mkdir -p $(call staged,$(LIBDIR)/$(dir $(file))) && \

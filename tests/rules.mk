@@ -212,7 +212,8 @@ $(B)/tests/targets/runtimes/%.class: tests/frames/%.java
 	javac -d $(@D) $<
 
 # Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies,
-# GUEST_USER=65534 tries them as that user, GUEST_ALLOC=4096 while their allocations are sampled, every 4,096 bytes.
+# GUEST_USER=65534 tries them as that user, GUEST_ALLOC=4096 while their allocations are sampled, every 4,096 bytes,
+# GUEST_LOCK=1 while waits for locks are measured.
 check-guests: tests $(SANITIZED) $(RUNTIMES) ## compare programs that break profilers with and without countersink
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
 
@@ -530,7 +531,7 @@ show-version:
 	@echo $(VERSION)
 
 show-sources:
-	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(ALLOC_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) launcher/output/html_pages.S \
+	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(PLUGIN_SRCS) $(OBJECT_SRCS) $(LAUNCHER_SRCS) $(SEND_SRCS) launcher/output/html_pages.S \
 		launcher/commands/completion/completion_text.S launcher/gate/suite/modules.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) \
 			$(SUITES_CLI_TESTS)) \

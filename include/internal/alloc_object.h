@@ -13,9 +13,11 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#include "include/internal/recording_format.h"
+
 #define CSINK_ALLOC_LIBRARY "libcountersink-alloc.so"
-#define CSINK_ALLOC_VERSION 1
-#define CSINK_ALLOC_NR_EVENTS 4
+/* The events, in this order: bytes, objects, and both of what is in use at the end. */
+enum { CSINK_ALLOC_SPACE, CSINK_ALLOC_OBJECTS, CSINK_ALLOC_IN_USE, CSINK_ALLOC_IN_USE_OBJECTS, CSINK_ALLOC_NR_EVENTS };
 #define CSINK_ALLOC_PERIOD (512ULL << 10) /* bytes between samples, on average */
 #define CSINK_ALLOC_MIN_PERIOD 16ULL
 #define CSINK_ALLOC_MAX_PERIOD (1ULL << 40)
@@ -32,38 +34,33 @@ struct csink_alloc_counts {
 	uint64_t seen;    /* of them, those before the last look */
 };
 
-/* An allocation that was sampled and not freed. */
-struct csink_alloc_live {
-	uint64_t bytes, objects; /* that it stands for */
-	uint32_t row;            /* what the agent returned for it */
-	uint32_t age_ms;         /* CLOCK_MONOTONIC */
-};
-
 /* Functions of the agent, for the object. */
 struct csink_alloc_agent {
-	uint32_t version;
-	uint64_t period;
+	/* May signals be blocked, as they have to be for a sample? Not under a filter that kills for the call. */
+	bool (*may_block)(void);
 	/*
 	 * Store a sample of the calling thread.
 	 * @uc      program counter, stack pointer and callee-saved registers of the caller of malloc, at the call.
 	 * @counts  the thread's.
-	 * Returns what to keep for csink_alloc_live.row, or 0: nothing is stored (the thread is unknown, or at its
+	 * Returns what entry() takes for this stack, or 0: nothing is stored (the thread is unknown, or at its
 	 * end). Context: thread; also in a handler of the program's, but not while another sample of the thread is
 	 * stored.
 	 */
 	uint32_t (*sample)(const ucontext_t *uc, uint64_t bytes, uint64_t objects, struct csink_alloc_counts *counts);
+	/* csink_lock_agent's, of which waiter is the stack, and holder CSINK_WAIT_IN_USE. */
+	struct csink_rec_wait *(*entry)(uint32_t waiter, uint32_t holder, uint64_t lock);
 };
 
 /* Functions of the object, for the agent. */
 struct csink_alloc_object {
-	uint32_t version;
+	/* Describe an event. Context: init. */
+	void (*event)(uint32_t i, struct csink_rec_event *event);
 	/* Take samples from now on. Context: init. */
 	void (*start)(const struct csink_alloc_agent *agent);
 	/* The calling thread's counts. Context: thread. */
 	struct csink_alloc_counts *(*counts)(void);
-	/* The first live allocation at a place of the table that is not less than *at, which is set behind it. Returns
-	 * false where there is none. Context: thread. */
-	bool (*next_live)(uint32_t *at, struct csink_alloc_live *live);
+	/* Add what is not freed to the recording. Context: thread, mute, at the end. */
+	void (*in_use)(void);
 	/* In a forked child: the table is empty, what was allocated is the parent's. Context: init. */
 	void (*forked)(void);
 	/*
@@ -71,10 +68,8 @@ struct csink_alloc_object {
 	 * first line is of all that it allocates. False: there are no more. Context: init.
 	 */
 	bool (*unseen)(uint32_t i, char *text, size_t size);
-	/* Samples whose address had no place in the table: they are not in what is in use. */
+	/* Samples whose address had no place in the table, or in the recording: they are not in what is in use. */
 	const uint64_t *nr_full;
-	/* Samples that could not be taken since another one of the thread was. */
-	const uint64_t *nr_busy;
 };
 
 extern const struct csink_alloc_object csink_alloc_object;

@@ -78,9 +78,10 @@ enum csink_event_flags {
 	CSINK_EVENT_NOT_FOLLOWED =
 		1 << 10,                 /* CPU time of a program that is not to be shown (--follow): only its sum is */
 	CSINK_EVENT_ALLOCATED = 1 << 11, /* counted by the library: bytes or objects that the program allocates */
-	CSINK_EVENT_IN_USE = 1 << 12,    /* the same, of what was not freed: in rows that are added at the end */
-	CSINK_EVENT_FIRST = 1 << 13,     /* of these: what the report shows first */
-	CSINK_EVENT_REFUSED = 1 << 5,    /* asked for, could not be opened: its weights mean nothing; see the NOTE */
+	CSINK_EVENT_IN_USE = 1 << 12, /* the same, of what was not freed: in WAIT entries that are added at the end */
+	CSINK_EVENT_FIRST = 1 << 13,  /* of these: what the report shows first */
+	CSINK_EVENT_WAITED = 1 << 14, /* of waits for locks: in WAIT entries */
+	CSINK_EVENT_REFUSED = 1 << 5, /* asked for, could not be opened: its weights mean nothing; see the NOTE */
 };
 
 struct csink_rec_event {
@@ -113,7 +114,6 @@ enum csink_loss {
 /* Of samples of allocations. */
 enum csink_alloc_loss {
 	CSINK_ALLOC_LOSS_FULL,   /* not in what is in use: no place in the table of live ones */
-	CSINK_ALLOC_LOSS_BUSY,   /* not taken: a handler of the program's allocated while a sample was taken */
 	CSINK_ALLOC_LOSS_THREAD, /* not taken: in a thread that is not known, or before and after a thread's life */
 	CSINK_NR_ALLOC_LOSSES
 };
@@ -223,6 +223,7 @@ enum csink_entry_type {
 	CSINK_ENTRY_CELLS,
 	CSINK_ENTRY_CODE,
 	CSINK_ENTRY_IMAGE,
+	CSINK_ENTRY_WAIT,
 };
 
 struct csink_entry {
@@ -343,6 +344,26 @@ static inline uint32_t csink_cell_bytes(uint32_t nr_events)
 {
 	return (uint32_t)(sizeof(struct csink_rec_cell) + nr_events * sizeof(uint32_t) + 7) & ~7u;
 }
+
+/*
+ * How long one stack waited for a lock while another one held it (`-e lock`). Both are rows or cells, whose stacks
+ * alone count here. Atomic sums; there may be several of the same.
+ */
+struct csink_rec_wait {
+	struct csink_entry head;
+	uint32_t waiter;      /* twice the reference, and 1 for a row */
+	uint32_t holder;      /* the same, of the stack that released the lock; or one of enum csink_wait_holder */
+	uint64_t lock;        /* its address */
+	uint64_t delay_ns;    /* CLOCK_MONOTONIC */
+	uint64_t contentions; /* waits that began with this holder */
+};
+enum csink_wait_holder {
+	CSINK_WAIT_UNKNOWN,   /* it released the lock in a way that was not seen */
+	CSINK_WAIT_HAND_OFF,  /* nobody: the lock was free, the waiter not on a CPU yet */
+	CSINK_WAIT_CONDITION, /* a thread that went on to wait for a condition */
+	CSINK_WAIT_IN_USE, /* no wait: what is in use at the end of an allocation by this stack, in bytes and objects */
+	CSINK_WAIT_NR_HOLDERS
+};
 
 /* When samples were taken (--timeline): a chunk of one thread's, in order. The rows hold these weights, too. */
 #define CSINK_MOMENT_WEIGHT_BITS 56

@@ -63,6 +63,9 @@ enum csink_opt_flags {
 	  "report allocations that were not freed, but for those of the run's last tenth; implies -e alloc")           \
 	X(ALLOC, 0, "BYTES", "", CSINK_OPT_LIB | CSINK_OPT_ENV_ONLY,                                                   \
 	  "where libcountersink-alloc.so is preloaded by hand: bytes between samples; the launcher sets it itself")    \
+	X(LOCK, 0, "WORD", "", CSINK_OPT_LIB | CSINK_OPT_ENV_ONLY,                                                     \
+	  "where libcountersink-lock.so is preloaded by hand: first, to begin the report with it; the launcher sets "  \
+	  "it")                                                                                                        \
 	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                        \
 	  "also record the time of each sample (16 bytes per sample)")                                                 \
 	X(MAX_MEMORY, 0, "MIB", "256", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                               \

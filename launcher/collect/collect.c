@@ -207,6 +207,8 @@ static int collect(struct collector *c, const char *run_dir)
 		err = csink_collect_symbols(c);
 	}
 	if (!err)
+		csink_collect_holders(c);
+	if (!err)
 		csink_collect_facts(c);
 	return err ? err : csink_profile_error(c->p);
 }
@@ -223,6 +225,8 @@ void csink_collect_free(struct collector *c)
 		free(c->modules[i].wants);
 		free(c->modules[i].image);
 	}
+	free(c->holders);
+	csink_lock_names_free(c->lock_names);
 	free(c->images);
 	free(c->modules);
 	csink_table_free(&c->module_table);

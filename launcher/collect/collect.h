@@ -58,6 +58,7 @@ struct csink_outside {
 	uint8_t samples_outside; /* processes of the run are being sampled from outside */
 	uint8_t is_filtered;     /* not every process was to be profiled (--follow) */
 	uint8_t has_alloc;       /* allocations were asked for */
+	uint8_t has_lock;        /* waits for locks were */
 	int command_status;      /* waitpid(2)'s */
 	char event_reason[160];  /* the reason of csink_events_auto for its choice; "": the user chose */
 	char command[256];       /* what was run, for the header */

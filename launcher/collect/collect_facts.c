@@ -184,6 +184,8 @@ static void add_columns(struct collector *c)
 	for (uint32_t i = 0; i < c->nr_events; i++) {
 		if (c->events[i].flags & CSINK_EVENT_OFF_CPU)
 			csink_profile_fact_add(p, CSINK_FACT_OFF_CPU, "%s", c->events[i].name);
+		if (c->events[i].flags & CSINK_EVENT_WAITED)
+			csink_profile_fact_add(p, CSINK_FACT_LOCKS, "%s", c->events[i].name);
 		if (c->events[i].flags & (CSINK_EVENT_ALLOCATED | CSINK_EVENT_IN_USE))
 			csink_profile_fact_add(p, CSINK_FACT_ALLOCATIONS, "%s %" PRIu64, c->events[i].name,
 					       c->events[i].period);
@@ -221,8 +223,6 @@ static void add_alloc_losses(struct collector *c)
 	static const char *const words[CSINK_NR_ALLOC_LOSSES] = {
 		[CSINK_ALLOC_LOSS_FULL] =
 			"sampled allocations are not in what is in use, whose table was full (choose a longer period)",
-		[CSINK_ALLOC_LOSS_BUSY] =
-			"allocations in signal handlers were not sampled, since they interrupted a sample",
 		[CSINK_ALLOC_LOSS_THREAD] =
 			"allocations were not sampled, at the end of threads or in those that are not known"};
 

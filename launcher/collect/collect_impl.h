@@ -113,7 +113,13 @@ struct collector {
 	csink_str_t command;             /* of the first recording */
 	uint64_t losses[CSINK_NR_LOSSES];
 	uint64_t alloc_losses[CSINK_NR_ALLOC_LOSSES];
-	csink_str_t latest_exe;     /* of a recording with allocations: its file was looked into */
+	/* Of holders of locks, the innermost functions: labels have an index + 1 until these have names. */
+	struct holder {
+		uint32_t locations[3], nr;
+	} * holders;
+	uint32_t nr_holders, cap_holders;
+	struct csink_lock_names *lock_names; /* NULL: none yet */
+	csink_str_t latest_exe;              /* of a recording with allocations: its file was looked into */
 	uint32_t nr_without_in_use; /* processes that ended in a way that left no time to see what was in use */
 	struct tally {              /* what several recordings say, and how many do */
 		const char *key;
@@ -239,6 +245,14 @@ struct csink_collect_part {
 
 /** All images by PID, those of a process in order. Returns a malloc'ed array, or NULL without memory. */
 struct csink_collect_part *csink_collect_parts(const struct collector *c);
+
+/** The name of a lock, or a text with its address, as a string of the profile. */
+csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, int32_t pid,
+				    uint64_t address);
+void csink_lock_names_free(struct csink_lock_names *names);
+
+/** Give the labels of holders their text: functions have names now. */
+void csink_collect_holders(struct collector *c);
 
 /** Note what a recording's allocations do not show: heaps that are not malloc's. */
 void csink_collect_private_heaps(struct collector *c, const struct csink_recorded *rec);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "launcher/base/move.h"
 #include "launcher/collect/collect_frames.h"
 #include "launcher/collect/collect_impl.h"
@@ -136,7 +137,7 @@ static void make_spreads(struct reading *r)
 		r->spreads[e].factor = 1;
 		if (event->flags & CSINK_EVENT_ALLOCATED && sums[e] > 0)
 			r->spreads[e].factor = (double)header->counted[e] / sums[e];
-		else if (event->flags & CSINK_EVENT_IN_USE && e >= 2)
+		else if (event->flags & CSINK_EVENT_IN_USE && e >= 2 && !r->c->slice) /* not of a slice alone */
 			r->spreads[e].factor = r->spreads[e - 2].factor;
 	}
 }
@@ -330,7 +331,114 @@ static void add_unstored(struct reading *r)
 			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
 }
 
-/* Allocations of a process too few to have a sample. */
+/* ---- waits for locks ---- */
+
+/* A label that csink_collect_holders() gives its text, or one of those that are nobody. */
+static struct csink_profile_label holder_label(struct reading *r, uint32_t holder)
+{
+	static const char *const nobody[CSINK_WAIT_NR_HOLDERS] = {
+		[CSINK_WAIT_UNKNOWN] = "[unknown]",
+		[CSINK_WAIT_HAND_OFF] = "[nobody: the waiter was not running yet]",
+		[CSINK_WAIT_CONDITION] = "[a thread that went on to wait for a condition]"};
+	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_HOLDER)};
+	uint32_t index = CSINK_RECORDED_NONE, callers[CSINK_MAX_DEPTH], nr = 0;
+	const struct csink_recorded_row *row;
+	struct holder found = {.nr = 0};
+	struct collector *c = r->c;
+
+	if (holder >= CSINK_WAIT_NR_HOLDERS)
+		index = csink_recorded_row_at(r->rec, holder >> 1);
+	if (index == CSINK_RECORDED_NONE) {
+		label.str = csink_profile_str(c->p, nobody[holder < CSINK_WAIT_NR_HOLDERS ? holder : 0]);
+		return label;
+	}
+	row = &r->rec->rows[index];
+	nr = csink_frames_callers(&r->frames, row->node, callers);
+	if (!r->frames.leaf_is_evaluator || !nr)
+		found.locations[found.nr++] = csink_frames_leaf(
+			&r->frames, row->leaf,
+			row->node == CSINK_RECORDED_NONE ? 0 : r->rec->nodes[r->rec->nodes[row->node].root].pc);
+	for (uint32_t i = 0; i < nr && found.nr < CSINK_ARRAY_SIZE(found.locations); i++)
+		found.locations[found.nr++] = callers[i];
+	for (index = 0; index < c->nr_holders; index++)
+		if (!memcmp(&c->holders[index], &found, sizeof(found)))
+			break;
+	if (index == c->nr_holders && !CSINK_GROW(c->holders, c->nr_holders, c->cap_holders))
+		c->holders[c->nr_holders++] = found;
+	label.num = (int64_t)index + 1;
+	return label;
+}
+
+static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint32_t first)
+{
+	uint32_t index = csink_recorded_row_at(r->rec, wait->waiter >> 1), base;
+	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+	struct csink_profile_label labels[8];
+	const struct csink_profile_range *set;
+	const struct csink_recorded_row *row;
+
+	if (index == CSINK_RECORDED_NONE || r->types[first] < 0 || r->types[first + 1] < 0 ||
+	    !(wait->delay_ns | wait->contentions))
+		return;
+	row = &r->rec->rows[index];
+	values[r->types[first] + 1] = claimed(wait->delay_ns);
+	values[r->types[first + 1] + 1] = claimed(wait->contentions);
+	r->spreads[first].given = csink_add(r->spreads[first].given, claimed(wait->delay_ns));
+	r->spreads[first + 1].given = csink_add(r->spreads[first + 1].given, claimed(wait->contentions));
+	base = row_labels(r, row);
+	set = &r->c->p->label_sets[base];
+	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
+	labels[set->nr] =
+		(struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK),
+					     .str = csink_collect_lock_name(r->c, r->rec, r->image->pid, wait->lock)};
+	labels[set->nr + 1] = holder_label(r, wait->holder);
+	base = csink_profile_labels_add(r->c->p, labels, set->nr + 2);
+	add_stack(r, row, base, values);
+}
+
+/* What is in use at the end has no thread: who allocated it, and who keeps it, may be others. */
+static void add_in_use(struct reading *r, const struct csink_rec_wait *wait, uint32_t first)
+{
+	uint32_t index = csink_recorded_row_at(r->rec, wait->waiter >> 1);
+	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+	struct csink_profile_label labels[3];
+
+	if (index == CSINK_RECORDED_NONE || r->types[first] < 0 || r->types[first + 1] < 0)
+		return;
+	values[r->types[first] + 1] = spread(&r->spreads[first], wait->delay_ns);
+	values[r->types[first + 1] + 1] = spread(&r->spreads[first + 1], wait->contentions);
+	add_stack(r, &r->rec->rows[index],
+		  csink_profile_labels_add(r->c->p, labels,
+					   csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels)),
+		  values);
+}
+
+/* The first event of a recording that has a flag; nr_events: none. */
+static uint32_t event_with(const struct csink_recorded *rec, uint32_t flag)
+{
+	uint32_t first = 0;
+
+	while (first < rec->header.nr_events && !(rec->header.events[first].flags & flag))
+		first++;
+	return first;
+}
+
+static void add_waits(struct reading *r)
+{
+	uint32_t waited = event_with(r->rec, CSINK_EVENT_WAITED), in_use = event_with(r->rec, CSINK_EVENT_IN_USE);
+	uint32_t nr = r->rec->header.nr_events;
+
+	for (uint32_t i = 0; i < r->rec->nr_waits && !r->frames.err; i++) {
+		const struct csink_rec_wait *wait = r->rec->waits[i];
+
+		if (wait->holder == CSINK_WAIT_IN_USE && in_use + 1 < nr)
+			add_in_use(r, wait, in_use);
+		else if (wait->holder != CSINK_WAIT_IN_USE && waited + 1 < nr)
+			add_wait(r, wait, waited);
+	}
+}
+
+/* Allocations of a process too few to have a sample, and waits in threads that are not known. */
 static void add_unsampled(struct reading *r)
 {
 	const struct csink_rec_header *header = &r->rec->header;
@@ -341,7 +449,8 @@ static void add_unsampled(struct reading *r)
 	for (uint32_t i = 0; i < header->nr_events; i++) {
 		int64_t left = claimed(header->counted[i]) - r->spreads[i].given;
 
-		if (!(header->events[i].flags & CSINK_EVENT_ALLOCATED) || r->types[i] < 0 || left <= 0)
+		if (!(header->events[i].flags & (CSINK_EVENT_ALLOCATED | CSINK_EVENT_WAITED)) || r->types[i] < 0 ||
+		    left <= 0)
 			continue;
 		values[r->types[i] + 1] = left;
 		any = true;
@@ -357,9 +466,9 @@ static void note_in_use(struct reading *r)
 	const struct csink_rec_header *header = &r->rec->header;
 
 	for (uint32_t i = 0; i < header->nr_events; i++)
-		if (header->events[i].flags & CSINK_EVENT_IN_USE && !header->counted[i] &&
-		    header->state != CSINK_REC_EXECED) {
-			r->c->nr_without_in_use++;
+		if (header->events[i].flags & CSINK_EVENT_IN_USE) {
+			r->c->nr_without_in_use += !header->counted[i] && header->state != CSINK_REC_EXECED &&
+						   !(header->events[i].flags & CSINK_EVENT_REFUSED);
 			return;
 		}
 }
@@ -375,6 +484,7 @@ static void add_samples(struct reading *r)
 		add_row(r, &r->rec->rows[i]);
 	if (!r->frames.err) {
 		add_unstored(r);
+		add_waits(r);
 		add_unsampled(r);
 	}
 }

@@ -10,6 +10,7 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/path.h"
+#include "launcher/base/regular.h"
 #include "launcher/collect/collect_impl.h"
 
 /* By the beginning of an object's file name, or all of it. */
@@ -77,7 +78,7 @@ static const char *own_allocator(Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr)
 
 static void note_program(struct collector *c, const char *path)
 {
-	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CSINK_AUTO_CLOSE int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
 	const char *is, *own = NULL, *base = csink_base_name(path);
 	Elf *elf = NULL;
 	Elf_Scn *scn = NULL;

@@ -154,6 +154,21 @@ static void subtract_rows(struct csink_recorded *rec, const struct csink_recorde
 	}
 }
 
+/* Entries stay where they are: the same place is the same waiter, holder and lock. */
+static void subtract_waits(struct csink_recorded *rec, const struct csink_recorded *before)
+{
+	for (uint32_t i = 0, k = 0; i < rec->nr_waits && k < before->nr_waits; i++) {
+		struct csink_rec_wait *wait = rec->waits[i];
+		const struct csink_rec_wait *old = before->waits[k];
+
+		if ((char *)wait - (char *)rec->data != (const char *)old - (const char *)before->data)
+			continue;
+		k++;
+		wait->delay_ns = minus(wait->delay_ns, old->delay_ns);
+		wait->contentions = minus(wait->contentions, old->contentions);
+	}
+}
+
 static void subtract_moments(struct csink_recorded *rec, const struct csink_recorded *before)
 {
 	for (uint32_t i = 0, k = 0; i < rec->nr_timelines && k < before->nr_timelines; i++) {
@@ -232,6 +247,7 @@ void csink_recorded_subtract(struct csink_recorded *rec, const struct csink_reco
 		return;
 	subtract_threads(rec, before);
 	subtract_rows(rec, before);
+	subtract_waits(rec, before);
 	subtract_moments(rec, before);
 	subtract_spawns(rec, before);
 	subtract_header(&rec->header, before, time_ns);

@@ -85,6 +85,7 @@ void csink_recorded_free(struct csink_recorded *rec)
 	free(rec->phases);
 	free(rec->codes);
 	free(rec->images);
+	free(rec->waits);
 	free(rec->timelines);
 	if (rec->data)
 		munmap(rec->data, rec->bytes);

@@ -47,10 +47,11 @@ struct csink_recorded {
 	const struct csink_rec_phase **phases;
 	const struct csink_rec_code **codes;         /* texts end with NUL, tables are within the entry */
 	const struct csink_rec_image **images;       /* nr_image of each is within the entry */
+	struct csink_rec_wait **waits;               /* sums are changed where a slice begins later */
 	const struct csink_rec_timeline **timelines; /* nr of each is within the entry */
 	uint32_t nr_former_threads;                  /* of a slice: how many of the threads slices before have, too */
 	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_notes, nr_spawns, nr_timelines, nr_phases, nr_codes,
-		nr_images;
+		nr_images, nr_waits;
 	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */
 	bool is_cut;         /* the file is shorter than its header says */
 	void *data;

@@ -20,6 +20,7 @@ static const uint32_t least_bytes[] = {
 	[CSINK_ENTRY_TIMELINE] = sizeof(struct csink_rec_timeline),
 	[CSINK_ENTRY_CODE] = sizeof(struct csink_rec_code) + 2,
 	[CSINK_ENTRY_IMAGE] = sizeof(struct csink_rec_image),
+	[CSINK_ENTRY_WAIT] = sizeof(struct csink_rec_wait),
 };
 
 #define APPEND(array, nr, value) (CSINK_GROW_UNCAPPED(array, nr) ? -ENOMEM : ((array)[(nr)++] = (value), 0))
@@ -131,6 +132,7 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		struct csink_rec_timeline *timeline;
 		struct csink_rec_code *code;
 		struct csink_rec_image *image;
+		struct csink_rec_wait *wait;
 	} at = {head};
 
 	switch (head->type) {
@@ -158,6 +160,8 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		if (at.image->nr_image > head->bytes - sizeof(*at.image))
 			return -EBADMSG;
 		return APPEND(rec->images, rec->nr_images, at.image);
+	case CSINK_ENTRY_WAIT:
+		return APPEND(rec->waits, rec->nr_waits, at.wait);
 	case CSINK_ENTRY_NOTE:
 		return has_end(at.note->text, head) ? APPEND(rec->notes, rec->nr_notes, at.note) : -EBADMSG;
 	case CSINK_ENTRY_PHASE:

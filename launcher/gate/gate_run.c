@@ -37,6 +37,7 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 	if (*runner->events.text)
 		runner->texts[CSINK_OPT_EVENTS] = runner->events.text;
 	runner->texts[CSINK_OPT_ALLOC] = "";
+	runner->texts[CSINK_OPT_LOCK] = runner->events.has_lock ? "yes" : "";
 	if (runner->events.alloc_period) {
 		snprintf(runner->alloc_text, sizeof(runner->alloc_text), "%llu%s",
 			 (unsigned long long)runner->events.alloc_period,

@@ -8,9 +8,9 @@
 #include "launcher/base/path.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/gate_functions.h"
-#include "launcher/profile/alloc_types.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/interpreted.h"
+#include "launcher/profile/own_types.h"
 #include "launcher/profile/profile.h"
 
 /* While a profile is taken. */
@@ -185,7 +185,7 @@ static int add_samples(struct take *take, int64_t run)
 	csink_str_t pseudo_key = csink_profile_str_find(p, CSINK_LABEL_PSEUDO);
 	csink_str_t run_key = csink_profile_str_find(p, CSINK_LABEL_RUN);
 	int counts = csink_profile_type_find(p, "samples");
-	int64_t alloc_period = csink_alloc_period(p, p->default_type);
+	int64_t alloc_period = csink_own_period(p, p->default_type);
 	uint32_t top;
 
 	for (uint32_t i = 0; i < p->nr_samples; i++) {

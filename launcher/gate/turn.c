@@ -13,9 +13,9 @@
 #include "launcher/gate/counting.h"
 #include "launcher/gate/reported.h"
 #include "launcher/gate/series.h"
-#include "launcher/profile/alloc_types.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge.h"
+#include "launcher/profile/own_types.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/spawn.h"
 
@@ -68,7 +68,7 @@ static int take_allocations(struct csink_gate_series *series, struct csink_gate_
 	int err = 0;
 
 	for (int is_objects = 0; is_objects < 2 && !err; is_objects++) {
-		int type = csink_alloc_type(p, CSINK_ALLOC_ALLOCATED, is_objects);
+		int type = csink_own_type(p, CSINK_OWN_ALLOCATED, is_objects);
 		double sum = 0;
 
 		for (uint32_t i = 0; type >= 0 && i < p->nr_samples; i++)

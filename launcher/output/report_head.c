@@ -209,8 +209,8 @@ static void print_sampling(const struct printer *r)
 /* "500.002 MiB in 320,152 objects, counted; functions by a sample in 512.000 KiB" */
 static void print_allocated(const struct printer *r)
 {
-	int bytes = csink_alloc_type(r->p, CSINK_ALLOC_ALLOCATED, false);
-	int objects = csink_alloc_type(r->p, CSINK_ALLOC_ALLOCATED, true);
+	int bytes = csink_own_type(r->p, CSINK_OWN_ALLOCATED, false);
+	int objects = csink_own_type(r->p, CSINK_OWN_ALLOCATED, true);
 	char count[32];
 
 	if (bytes < 0 || objects < 0)
@@ -219,7 +219,7 @@ static void print_allocated(const struct printer *r)
 	line(r, "allocated", "%s in %s %s, counted; functions by a sample in %s, +- in 95 of 100 cases",
 	     csink_amount(r->table.sums[bytes], "bytes").text, count,
 	     plural(r->table.sums[objects], "object", "objects"),
-	     csink_amount(csink_alloc_period(r->p, (uint32_t)bytes), "bytes").text);
+	     csink_amount(csink_own_period(r->p, (uint32_t)bytes), "bytes").text);
 }
 
 /* " (scaled: it had a counter 41.0 % of the time)" where an event counted from outside has such a fact. */

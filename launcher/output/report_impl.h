@@ -10,9 +10,9 @@
 #include "launcher/base/text.h"
 #include "launcher/output/report.h"
 #include "launcher/output/report_table.h"
-#include "launcher/profile/alloc_types.h"
 #include "launcher/profile/derived.h"
 #include "launcher/profile/facts.h"
+#include "launcher/profile/own_types.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/wall.h"
 
@@ -55,6 +55,9 @@ void csink_report_head(const struct printer *r);
 
 /** "NN.NN" of what part of a whole. */
 double csink_report_percent(int64_t part, int64_t whole);
+
+/** Print who waited for which lock, and who held it, where that was measured. Returns 0 or -ENOMEM. */
+int csink_report_locks(const struct printer *r);
 
 /** Print the table of the default type, then that of time off the CPU. Returns 0 or -ENOMEM. */
 int csink_report_tables(struct printer *r);

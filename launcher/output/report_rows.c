@@ -33,12 +33,12 @@ static bool is_wall(const struct printer *r, uint32_t type)
 static void choose_columns(struct printer *r, uint32_t type)
 {
 	const struct csink_profile *p = r->p;
-	enum csink_alloc_kind kind = csink_alloc_kind(p, type);
+	enum csink_own_kind kind = csink_own_kind(p, type);
 	int off_cpu = off_cpu_type(p);
 	uint32_t i;
 
-	r->alloc_period = csink_alloc_period(p, type);
-	r->alloc_bytes = r->alloc_period ? csink_alloc_type(p, kind, false) : -ENOENT;
+	r->alloc_period = csink_own_period(p, type);
+	r->alloc_bytes = r->alloc_period ? csink_own_type(p, kind, false) : -ENOENT;
 	r->nr_columns = 0;
 	r->columns[r->nr_columns++] = type;
 	if (r->o->wall && type == p->default_type) {
@@ -47,7 +47,7 @@ static void choose_columns(struct printer *r, uint32_t type)
 	}
 	for (i = 0; i < p->nr_types && (int)type != off_cpu && r->nr_columns < CSINK_ARRAY_SIZE(r->columns); i++) {
 		if (i != type && (int)i != off_cpu && !is_wall(r, i) && r->table.sums[i] &&
-		    csink_alloc_kind(p, i) == kind && strcmp(csink_profile_text(p, p->types[i].name), "samples"))
+		    csink_own_kind(p, i) == kind && strcmp(csink_profile_text(p, p->types[i].name), "samples"))
 			r->columns[r->nr_columns++] = i;
 	}
 	for (i = 0; i < r->nr_columns; i++)
@@ -160,16 +160,13 @@ static void print_titles(const struct printer *r, uint32_t module_width)
 	csink_report_style(r, STYLE_NONE);
 }
 
-/* In points of the whole: of the bytes in total, or of the objects themselves. */
+/* In points of the whole, of what a row has in total. Of objects there is none: small ones are sampled rarely. */
 static void print_margin(const struct printer *r, const struct csink_row *row, int64_t whole)
 {
-	bool is_bytes = (int)r->columns[0] == r->alloc_bytes;
-	bool is_counted = csink_alloc_kind(r->p, r->columns[0]) == CSINK_ALLOC_ALLOCATED && r->alloc_bytes >= 0;
-	int64_t all = is_counted ? r->table.sums[r->alloc_bytes] : 0;
-	int64_t bytes = is_bytes || r->alloc_bytes < 0 ? row->total : row->extra[r->alloc_bytes];
-	double margin = csink_alloc_margin(is_bytes ? row->total : row->self, bytes, all, r->alloc_period);
+	bool is_counted = csink_own_kind(r->p, r->columns[0]) == CSINK_OWN_ALLOCATED;
+	double margin = csink_own_margin(row->total, is_counted ? whole : 0, r->alloc_period);
 
-	if (row->is_pseudo || whole <= 0)
+	if (row->is_pseudo || whole <= 0 || (int)r->columns[0] != r->alloc_bytes)
 		csink_text_print(r->out, "%7s", "-");
 	else
 		csink_text_print(r->out, "%7.2f", fmin(100 * margin / (double)whole, 100));
@@ -289,14 +286,14 @@ static int print_other_leaders(struct printer *r)
 }
 
 /* What is allocated, and what was in use at the end, where another table was first. */
-static int print_allocations(struct printer *r, enum csink_alloc_kind shown)
+static int print_allocations(struct printer *r, enum csink_own_kind shown)
 {
-	int all = csink_alloc_type(r->p, CSINK_ALLOC_ALLOCATED, false);
-	int in_use = csink_alloc_type(r->p, CSINK_ALLOC_IN_USE, false), err = 0;
+	int all = csink_own_type(r->p, CSINK_OWN_ALLOCATED, false);
+	int in_use = csink_own_type(r->p, CSINK_OWN_IN_USE, false), err = 0;
 
-	if (shown == CSINK_ALLOC_OTHER)
+	if (shown == CSINK_OWN_NONE)
 		err = print_by(r, all, "Allocated", " in all");
-	if (err || shown == CSINK_ALLOC_IN_USE || in_use < 0)
+	if (err || shown == CSINK_OWN_IN_USE || in_use < 0)
 		return err;
 	return print_by(r, in_use,
 			strncmp(csink_profile_text(r->p, r->p->types[in_use].name), "leak", 4) ? "In use at the end"
@@ -306,7 +303,7 @@ static int print_allocations(struct printer *r, enum csink_alloc_kind shown)
 
 int csink_report_tables(struct printer *r)
 {
-	enum csink_alloc_kind shown = csink_alloc_kind(r->p, r->p->default_type);
+	enum csink_own_kind shown = csink_own_kind(r->p, r->p->default_type);
 	int err;
 
 	choose_columns(r, r->p->default_type);
@@ -314,5 +311,7 @@ int csink_report_tables(struct printer *r)
 	err = print_other_leaders(r);
 	if (!err)
 		err = print_allocations(r, shown);
-	return err ? err : print_by(r, off_cpu_type(r->p), "Off the CPU", " of all threads together");
+	if (!err)
+		err = print_by(r, off_cpu_type(r->p), "Off the CPU", " of all threads together");
+	return err ? err : csink_report_locks(r);
 }

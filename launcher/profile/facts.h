@@ -30,6 +30,7 @@
 #define CSINK_FACT_CPU_TYPE "cpu_time"         /* the sample type that is CPU time */
 #define CSINK_FACT_OFF_CPU "off_cpu"           /* the sample type that is time off the CPU */
 #define CSINK_FACT_ALLOCATIONS "allocations"   /* "NAME PERIOD": a sample type that is of allocations; several */
+#define CSINK_FACT_LOCKS "locks"               /* a sample type that is of waits for locks; several */
 #define CSINK_FACT_ENGINE "engine"             /* "sigtrap", "timer (2 processes): why"; a line for each in use */
 #define CSINK_FACT_UNWIND "unwind"             /* the same */
 #define CSINK_FACT_USER_ONLY "user_only"       /* an event that does not count the kernel; several */
@@ -61,6 +62,8 @@
 #define CSINK_LABEL_PSEUDO "pseudo"
 #define CSINK_LABEL_RUN "run"        /* in a profile that holds several runs: a number from 0 */
 #define CSINK_LABEL_RANK "rank"      /* of a parallel job: a number from 0 */
+#define CSINK_LABEL_LOCK "lock"      /* that was waited for: its symbol, or its address */
+#define CSINK_LABEL_HOLDER "holder"  /* who released it: functions, the innermost first */
 #define CSINK_LABEL_TIME "timestamp" /* ns since 1970, of the one sample that it stands for (--timeline) */
 
 #endif

@@ -9,32 +9,39 @@
 #include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "include/internal/lock_object.h"
 #include "launcher/base/options.h"
 
 static const struct csink_event_roots roots; /* the system's own */
 
-bool csink_list_has_alloc(const char *list)
+bool csink_list_has(const char *list, const char *name)
 {
-	const char *at = strstr(list, "alloc");
+	const char *at = strstr(list, name);
+	size_t length = strlen(name);
 
-	while (at && ((at != list && !strchr(",{", at[-1])) || (at[5] && !strchr(",:/}", at[5]))))
-		at = strstr(at + 1, "alloc");
+	while (at && ((at != list && !strchr(",{", at[-1])) || (at[length] && !strchr(",:/}", at[length]))))
+		at = strstr(at + 1, name);
 	return at != NULL;
 }
 
-static int refuse_alloc(const char *list, struct csink_event_error *err)
+/* What the library measures is no event of the kernel's. Returns 0, or -EOPNOTSUPP and *err. */
+static int refuse_own(const char *list, struct csink_event_error *err)
 {
+	const char *name = csink_list_has(list, "alloc") ? "alloc" : csink_list_has(list, "lock") ? "lock" : NULL;
+
+	if (!name)
+		return 0;
 	err->err = -EOPNOTSUPP;
-	err->offset = (uint32_t)(strstr(list, "alloc") - list);
-	err->length = 5;
+	err->offset = (uint32_t)(strstr(list, name) - list);
+	err->length = (uint32_t)strlen(name);
 	snprintf(err->line, sizeof(err->line),
-		 "alloc is counted from the start of a program on: by run and gate, outside of {}");
+		 "%s is measured from the start of a program on: by run and gate, outside of {}", name);
 	return err->err;
 }
 
 int csink_choose_listed(const char *list, struct csink_event_spec *specs, uint32_t max, struct csink_event_error *err)
 {
-	int nr = csink_list_has_alloc(list) ? refuse_alloc(list, err) : csink_events_parse(list, specs, max, err);
+	int nr = refuse_own(list, err) ?: csink_events_parse(list, specs, max, err);
 
 	return nr > 0 ? csink_events_bind(&roots, specs, (uint32_t)nr, max, err) : nr;
 }
@@ -42,15 +49,17 @@ int csink_choose_listed(const char *list, struct csink_event_spec *specs, uint32
 int csink_choose_sampling(const char *list, struct csink_event_spec *specs, uint32_t max, char *reason, size_t size,
 			  struct csink_event_error *err)
 {
-	if (csink_list_has_alloc(list))
-		return refuse_alloc(list, err);
+	int refused = refuse_own(list, err);
+
+	if (refused)
+		return refused;
 	if (strcmp(list, "auto"))
 		return csink_events_take(list, specs, max, err);
 	csink_events_auto(&specs[0], reason, size);
 	return csink_events_bind(&roots, specs, 1, max, err);
 }
 
-/* ---- alloc, which the library counts itself ---- */
+/* ---- what the library measures itself ---- */
 
 static int wrong_period(const char *list, const char *item, size_t length, struct csink_event_error *err)
 {
@@ -90,9 +99,8 @@ static int take_alloc(const char *list, const char *item, size_t length, struct 
 	return 1;
 }
 
-/* Copy the list to @rest without its items that are alloc; commas within {} and // part no items. */
-static int without_alloc(const char *list, char *rest, struct csink_chosen_events *chosen,
-			 struct csink_event_error *err)
+/* Copy the list to @rest without its items that are alloc or lock; commas within {} and // part no items. */
+static int without_own(const char *list, char *rest, struct csink_chosen_events *chosen, struct csink_event_error *err)
 {
 	const char *item = list, *at = list;
 	bool in_slashes = false;
@@ -108,6 +116,11 @@ static int without_alloc(const char *list, char *rest, struct csink_chosen_event
 		found = take_alloc(list, item, (size_t)(at - item), chosen, err);
 		if (found < 0)
 			return found;
+		if (at - item == 4 && !memcmp(item, "lock", 4)) {
+			chosen->has_lock = true;
+			chosen->lock_is_first = item == list;
+			found = 1;
+		}
 		if (!found) {
 			if (to != rest)
 				*to++ = ',';
@@ -128,18 +141,21 @@ int csink_choose_planned(const char *list, uint32_t max, struct csink_chosen_eve
 	int nr, failed;
 
 	chosen->alloc_period = 0;
+	chosen->has_lock = chosen->lock_is_first = false;
 	chosen->alloc_is_first = chosen->alloc_has_period = false;
 	if (!rest) {
 		snprintf(err->line, sizeof(err->line), "no memory");
 		return err->err = -ENOMEM;
 	}
-	failed = without_alloc(list, rest, chosen, err);
+	failed = without_own(list, rest, chosen, err);
 	if (failed)
 		return failed;
 	chosen->is_alloc_alone = chosen->alloc_period && !*rest;
 	if (chosen->alloc_period && max > CSINK_ALLOC_NR_EVENTS)
 		max -= CSINK_ALLOC_NR_EVENTS;
-	nr = csink_choose_sampling(chosen->is_alloc_alone ? "auto" : rest, chosen->specs, max, reason, size, err);
+	if (chosen->has_lock && max > CSINK_LOCK_NR_EVENTS)
+		max -= CSINK_LOCK_NR_EVENTS;
+	nr = csink_choose_sampling(*rest ? rest : "auto", chosen->specs, max, reason, size, err);
 	if (nr < 0)
 		return nr;
 	chosen->nr = (uint32_t)nr;

@@ -12,7 +12,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
@@ -55,16 +54,16 @@ int csink_library_file(const char *entry, size_t length, char path[PATH_MAX])
 	return 0;
 }
 
-bool csink_alloc_library_is_there(const char *library)
+bool csink_object_is_there(const char *library, const char *object)
 {
 	char path[PATH_MAX], *end;
 
 	if (csink_library_file(library, strlen(library), path))
 		return false;
 	end = strrchr(path, '/') + 1;
-	if ((size_t)(path + PATH_MAX - end) < sizeof(CSINK_ALLOC_LIBRARY))
+	if ((size_t)(path + PATH_MAX - end) <= strlen(object))
 		return false;
-	strcpy(end, CSINK_ALLOC_LIBRARY);
+	strcpy(end, object);
 	return !access(path, R_OK);
 }
 
@@ -117,28 +116,29 @@ static bool is_library(const char *entry, size_t len, const char *library)
 	       !stat(given, &a) && !stat(own, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static bool is_alloc(const char *entry, size_t len, const char *library)
+static bool is_object(const char *entry, size_t len, const char *library)
 {
 	char beside[PATH_MAX];
-	size_t beside_len = len < sizeof(beside) ? csink_entry_of_alloc(entry, len, beside) : 0;
+	size_t beside_len = len < sizeof(beside) ? csink_entry_of_object(entry, len, beside) : 0;
 
 	return beside_len && is_library(beside, beside_len, library);
 }
 
 /* LD_PRELOAD's list @was with the library in it once: where it stands already (a launcher within a launcher), else
- * last. The object of -e alloc is first, or left out.
- * @to has room for all, and three colons. */
-static void put_library(char *to, const char *was, const char *library, bool has_alloc)
+ * last. The objects of -e alloc and -e lock are first, or left out.
+ * @to has room for all, and four colons. */
+static void put_library(char *to, const char *was, const char *library, const bool *has)
 {
 	bool is_in = false, is_empty = true;
 
-	if (has_alloc)
-		to += sprintf(to, "%.*s" CSINK_ALLOC_MARK ".so:", (int)strlen(library) - 3, library);
+	for (uint32_t i = 0; i < CSINK_NR_OBJECTS; i++)
+		if (has[i])
+			to += sprintf(to, "%.*s%s.so:", (int)strlen(library) - 3, library, csink_object_marks[i]);
 	while (*was) {
 		size_t len = strcspn(was, ": "), gap = strspn(was + len, ": ");
 		bool is_ours = len && is_library(was, len, library);
 
-		if (is_alloc(was, len, library)) {
+		if (is_object(was, len, library)) {
 			was += len + gap;
 			continue;
 		}
@@ -203,10 +203,10 @@ __attribute__((format(printf, 2, 3))) static void add(struct env_builder *b, con
 	va_end(ap);
 }
 
-static void add_preload(struct env_builder *b, const char *was, const char *library, bool has_alloc)
+static void add_preload(struct env_builder *b, const char *was, const char *library, const bool *has)
 {
 	b->entries[b->nr++] = b->text;
-	put_library(stpcpy(b->text, PRELOAD "="), was, library, has_alloc);
+	put_library(stpcpy(b->text, PRELOAD "="), was, library, has);
 	b->text += strlen(b->text) + 1;
 }
 
@@ -231,7 +231,8 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 	max += nr;
 	bytes = max * sizeof(*b.entries);
 	if (library) {
-		bytes += sizeof(PRELOAD) + strlen(was) + 1 + 2 * (strlen(library) + 1) + sizeof(CSINK_ALLOC_MARK);
+		bytes += sizeof(PRELOAD) + strlen(was) + 1 +
+			 (1 + CSINK_NR_OBJECTS) * (strlen(library) + sizeof(csink_object_marks[0]) + 1);
 		bytes += sizeof(CSINK_ENV_RUN_DIR) + strlen(run_dir) + 1;
 		bytes += sizeof(CSINK_ENV_RUN_PARENT) + 16;
 		bytes += sizeof(CSINK_ENV_RUN_PLACE) + sizeof(place);
@@ -250,7 +251,8 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 	}
 	if (!library)
 		return b.entries;
-	add_preload(&b, was, library, *texts[CSINK_OPT_ALLOC]);
+	add_preload(&b, was, library,
+		    (const bool[CSINK_NR_OBJECTS]){*texts[CSINK_OPT_ALLOC] != 0, *texts[CSINK_OPT_LOCK] != 0});
 	add(&b, CSINK_ENV_RUN_DIR "=%s", run_dir);
 	add(&b, CSINK_ENV_RUN_PARENT "=%d", (int)getpid());
 	if (csink_run_dir_describe(run_dir, false, place))

@@ -27,8 +27,8 @@ int csink_library_find(char path[PATH_MAX], char *why, size_t why_size);
  */
 int csink_library_file(const char *entry, size_t length, char path[PATH_MAX]);
 
-/** Is the object of -e alloc where the entry of the library leads to? */
-bool csink_alloc_library_is_there(const char *library);
+/** Is a preload object where the entry of the library leads to? */
+bool csink_object_is_there(const char *library, const char *object);
 
 /**
  * The environment of the command: the launcher's own with LD_PRELOAD appended to, the resolved options in their

@@ -2,8 +2,8 @@
  * The program's allocator, counted: malloc and its family pass on to the next definition, by a tail call. Each thread
  * counts down the bytes to its next sample; what is not due costs a subtraction and an addition, a free one load.
  *
- * Any thread, at any time: before constructors run, in handlers of the program's, in children of vfork. So no lock and
- * no call of libc's but the allocator's and, before all else, the loader's.
+ * Any thread, at any time: before constructors run, in handlers of the program's, in children of vfork. So no lock, and
+ * no call of libc's but the allocator's, the clock's and, before all else, the loader's.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,10 +18,13 @@
 
 #include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
+#include "include/internal/shared_options.h"
 #include "preload/alloc/draw.h"
 #include "preload/alloc/live.h"
-#include "preload/alloc/slow_entry.h"
 #include "preload/core/elf_symbol.h"
+#include "preload/objects/block.h"
+#include "preload/objects/caller.h"
+#include "preload/objects/plain_text.h"
 
 /* Not sampled: no allocation is as large. */
 #define NEVER (1ULL << 62)
@@ -30,16 +32,17 @@
 struct thread {
 	struct csink_alloc_counts counts;
 	uint64_t random;
-	uintptr_t busy; /* the frame that is sampling; 0 */
 };
 
 /* In the first page of a thread's memory: no call, no test whether it is there. */
 static __thread struct thread self __attribute__((tls_model("initial-exec")));
 
-static struct csink_alloc_agent agent; /* period 0: it has not begun */
+static struct csink_alloc_agent agent;
+static uint64_t period; /* 0: it has not begun */
 /* The program has a sanitizer, whose reports show all frames: each call is a tail call, and nothing is sampled. */
 static bool is_sanitized;
-static uint64_t nr_full, nr_busy;
+static uint64_t nr_full;
+static uint32_t start_ms;
 
 /* ---- the next definitions ---- */
 
@@ -278,41 +281,17 @@ static void seed(void)
 
 static uint64_t draw(void)
 {
-	if (!agent.period)
+	if (!period)
 		return NEVER;
 	if (!self.random)
 		seed();
-	return csink_draw_bytes(&self.random, agent.period);
-}
-
-static void describe(ucontext_t *uc, const struct csink_caller *caller)
-{
-	/* The call itself, not what follows it. */
-#if defined(__x86_64__)
-	greg_t *regs = uc->uc_mcontext.gregs;
-
-	memset(regs, 0, sizeof(uc->uc_mcontext.gregs));
-	regs[REG_RIP] = (greg_t)caller->pc - 1;
-	regs[REG_RSP] = (greg_t)caller->sp;
-	regs[REG_RBP] = (greg_t)caller->rbp;
-	regs[REG_RBX] = (greg_t)caller->rbx;
-	regs[REG_R12] = (greg_t)caller->r12;
-	regs[REG_R13] = (greg_t)caller->r13;
-	regs[REG_R14] = (greg_t)caller->r14;
-	regs[REG_R15] = (greg_t)caller->r15;
-#else
-	memset(uc->uc_mcontext.regs, 0, sizeof(uc->uc_mcontext.regs));
-	memcpy(&uc->uc_mcontext.regs[19], caller->x19_to_x29, sizeof(caller->x19_to_x29));
-	uc->uc_mcontext.regs[30] = caller->pc;
-	uc->uc_mcontext.pc = caller->pc - 4;
-	uc->uc_mcontext.sp = caller->sp;
-#endif
+	return csink_draw_bytes(&self.random, period);
 }
 
 /* Of period bytes, one is sampled: what an allocation of so many bytes stands for. */
 static void weigh(uint64_t bytes, uint64_t *all_bytes, uint64_t *all_objects)
 {
-	double share = csink_sampled_share((double)bytes / (double)agent.period);
+	double share = csink_sampled_share((double)bytes / (double)period);
 
 	*all_bytes = (uint64_t)((double)bytes / share + 0.5);
 	*all_objects = (uint64_t)(1 / share + 0.5);
@@ -326,47 +305,36 @@ static void sample(const void *block, size_t bytes, const struct csink_caller *c
 	ucontext_t uc;
 
 	weigh(bytes, &all_bytes, &all_objects);
-	describe(&uc, caller);
+	csink_caller_describe(&uc, caller);
 	item.row = agent.sample(&uc, all_bytes, all_objects, &self.counts);
-	item.age_ms = milliseconds();
+	item.made_ms = milliseconds();
 	if (item.row && !csink_live_put(block, &item))
 		__atomic_fetch_add(&nr_full, 1, __ATOMIC_RELAXED);
-}
-
-/*
- * Is a sample of this thread being taken already? This is a handler of the program's then, which interrupted it. A
- * frame below the one that samples is of a thread that has left it by a jump.
- */
-static bool is_sampling(uintptr_t frame)
-{
-	enum { NEAR = 1 << 20 };
-
-	if (!self.busy || frame - self.busy - 1 < NEAR)
-		return false;
-	__atomic_fetch_add(&nr_busy, 1, __ATOMIC_RELAXED);
-	return true;
 }
 
 /* An allocation is made, and its bytes are in no countdown yet; it is sampled if it is due. */
 static void count(const void *block, size_t bytes, const struct csink_caller *caller)
 {
-	uintptr_t frame = (uintptr_t)caller;
-	bool is_new = !self.counts.drawn;
+	struct csink_alloc_counts *counts = &self.counts;
+	uint64_t mask;
 
-	if (is_new && !is_sampling(frame))
+	if (!counts->drawn)
 		count_down_from(draw());
-	if (take(bytes))
-		return;
+	if (take(bytes)) {
+		/* More than was drawn: between take() and undo() a handler of the program's had allocated more. */
+		if (CSINK_LIKELY(counts->left <= counts->drawn))
+			return;
+	}
 	undo(bytes);
-	self.counts.more += bytes;
-	if (is_sampling(frame))
+	counts->more += bytes;
+	if (!period || !agent.may_block() || !csink_block(&mask)) {
+		count_down_from(draw());
 		return;
-	self.busy = frame;
+	}
 	count_down_from(0);
-	if (agent.period)
-		sample(block, bytes, caller);
-	self.counts.drawn = self.counts.left = draw();
-	self.busy = 0;
+	sample(block, bytes, caller);
+	counts->drawn = counts->left = draw();
+	csink_unblock(&mask);
 }
 
 /* ---- slow halves ---- */
@@ -425,7 +393,7 @@ static int align_posix(void **block, size_t alignment, size_t bytes, const struc
 	return err;
 }
 
-void *csink_alloc_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller)
+void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller)
 {
 	struct csink_live_item item;
 
@@ -459,7 +427,7 @@ CSINK_EXPORT void *malloc(size_t bytes)
 {
 	if (CSINK_UNLIKELY(!take(bytes))) {
 		if (!is_sanitized)
-			return csink_alloc_slow_entry(bytes, 0, 0, MALLOC);
+			return csink_slow_entry(bytes, 0, 0, MALLOC);
 		undo(bytes);
 	}
 	self.counts.objects++;
@@ -476,7 +444,7 @@ CSINK_EXPORT void *calloc(size_t nr, size_t bytes)
 	if (CSINK_UNLIKELY(!take(all))) {
 		undo(all);
 		if (!is_sanitized)
-			return csink_alloc_slow_entry(nr, bytes, 0, CALLOC);
+			return csink_slow_entry(nr, bytes, 0, CALLOC);
 	}
 	self.counts.objects++;
 	return next.calloc(nr, bytes);
@@ -485,10 +453,10 @@ CSINK_EXPORT void *calloc(size_t nr, size_t bytes)
 CSINK_EXPORT void *realloc(void *block, size_t bytes)
 {
 	if (CSINK_UNLIKELY(csink_live_may_be(block) || (!bytes && !is_sanitized)))
-		return csink_alloc_slow_entry((uintptr_t)block, bytes, 0, REALLOC);
+		return csink_slow_entry((uintptr_t)block, bytes, 0, REALLOC);
 	if (CSINK_UNLIKELY(!take(bytes))) {
 		if (!is_sanitized)
-			return csink_alloc_slow_entry((uintptr_t)block, bytes, 0, REALLOC_DUE);
+			return csink_slow_entry((uintptr_t)block, bytes, 0, REALLOC_DUE);
 		undo(bytes);
 	}
 	self.counts.objects++;
@@ -498,7 +466,7 @@ CSINK_EXPORT void *realloc(void *block, size_t bytes)
 CSINK_EXPORT void free(void *block)
 {
 	if (CSINK_UNLIKELY(csink_live_may_be(block))) {
-		csink_alloc_slow_entry((uintptr_t)block, 0, 0, FREE);
+		csink_slow_entry((uintptr_t)block, 0, 0, FREE);
 		return;
 	}
 	next.free(block);
@@ -527,37 +495,79 @@ CSINK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes
 
 CSINK_EXPORT void *memalign(size_t alignment, size_t bytes)
 {
-	return is_sanitized ? next.memalign(alignment, bytes) : csink_alloc_slow_entry(alignment, bytes, 0, MEMALIGN);
+	return is_sanitized ? next.memalign(alignment, bytes) : csink_slow_entry(alignment, bytes, 0, MEMALIGN);
 }
 
 CSINK_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
 {
-	return is_sanitized ? next.aligned_alloc(alignment, bytes)
-			    : csink_alloc_slow_entry(alignment, bytes, 0, ALIGNED);
+	return is_sanitized ? next.aligned_alloc(alignment, bytes) : csink_slow_entry(alignment, bytes, 0, ALIGNED);
 }
 
 CSINK_EXPORT void *valloc(size_t bytes)
 {
-	return is_sanitized ? next.valloc(bytes) : csink_alloc_slow_entry(0, bytes, 0, VALLOC);
+	return is_sanitized ? next.valloc(bytes) : csink_slow_entry(0, bytes, 0, VALLOC);
 }
 
 CSINK_EXPORT void *pvalloc(size_t bytes)
 {
-	return is_sanitized ? next.pvalloc(bytes) : csink_alloc_slow_entry(0, bytes, 0, PVALLOC);
+	return is_sanitized ? next.pvalloc(bytes) : csink_slow_entry(0, bytes, 0, PVALLOC);
 }
 
 CSINK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
 {
 	return is_sanitized ? next.posix_memalign(block, alignment, bytes)
-			    : csink_alloc_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
+			    : csink_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
 }
 
 /* ---- what the agent calls ---- */
+
+/* "BYTES", with ",first" and ",leaks" behind it; as it is when the process starts. */
+static struct {
+	uint64_t period;
+	bool is_read, is_first, finds_leaks;
+} asked;
+
+static void read_asked(void)
+{
+	const char *value = csink_plain_variable(CSINK_ENV_PREFIX "ALLOC=");
+
+	if (asked.is_read)
+		return;
+	asked.is_read = true;
+	asked.period = csink_plain_bytes(value);
+	if (asked.period < CSINK_ALLOC_MIN_PERIOD || asked.period > CSINK_ALLOC_MAX_PERIOD)
+		asked.period = CSINK_ALLOC_PERIOD;
+	asked.finds_leaks = csink_plain_has(value, ",leaks");
+	asked.is_first = csink_plain_has(value, ",first");
+}
+
+static void event(uint32_t i, struct csink_rec_event *out)
+{
+	static const char *const names[CSINK_ALLOC_NR_EVENTS] = {"alloc_space", "alloc_objects", "inuse_space",
+								 "inuse_objects"};
+	static const char *const leak_names[] = {"leak_space", "leak_objects"};
+	bool is_in_use = i >= CSINK_ALLOC_IN_USE, is_bytes = i == CSINK_ALLOC_SPACE || i == CSINK_ALLOC_IN_USE;
+	const char *name = names[i];
+
+	read_asked();
+	if (is_in_use && asked.finds_leaks)
+		name = leak_names[i - CSINK_ALLOC_IN_USE];
+	memset(out, 0, sizeof(*out));
+	csink_plain_append(out->name, out->name + sizeof(out->name), name);
+	csink_plain_append(out->unit, out->unit + sizeof(out->unit), is_bytes ? "bytes" : "count");
+	out->flags = is_in_use ? CSINK_EVENT_IN_USE : CSINK_EVENT_ALLOCATED;
+	if (asked.finds_leaks ? i == CSINK_ALLOC_IN_USE : i == CSINK_ALLOC_SPACE && asked.is_first)
+		out->flags |= CSINK_EVENT_FIRST;
+	out->period = asked.period;
+}
 
 static void start(const struct csink_alloc_agent *from)
 {
 	csink_live_begin();
 	agent = *from;
+	read_asked();
+	period = asked.period;
+	start_ms = milliseconds();
 	count_down_from(draw());
 }
 
@@ -566,16 +576,32 @@ static struct csink_alloc_counts *counts(void)
 	return &self.counts;
 }
 
-static bool next_live(uint32_t *at, struct csink_alloc_live *live)
+/* Is it of the last tenth of the process's time, in which what is kept for a while is not freed yet? */
+static bool is_young(uint32_t now_ms, uint32_t made_ms)
 {
-	struct csink_live_item item;
+	return now_ms - made_ms < (now_ms - start_ms) / 10;
+}
 
-	if (!csink_live_next(at, &item))
-		return false;
-	weigh(item.bytes, &live->bytes, &live->objects);
-	live->row = item.row;
-	live->age_ms = item.age_ms;
-	return true;
+static void in_use(void)
+{
+	uint32_t at = 0, now_ms = milliseconds();
+	struct csink_live_item item;
+	uint64_t bytes, objects;
+
+	while (csink_live_next(&at, &item)) {
+		struct csink_rec_wait *entry;
+
+		if (asked.finds_leaks && is_young(now_ms, item.made_ms))
+			continue;
+		entry = agent.entry(item.row, CSINK_WAIT_IN_USE, 0);
+		if (!entry) {
+			nr_full++;
+			continue;
+		}
+		weigh(item.bytes, &bytes, &objects);
+		entry->delay_ns = bytes;
+		entry->contentions = objects;
+	}
 }
 
 static void forked(void)
@@ -587,14 +613,18 @@ static void forked(void)
 	self.counts.seen = self.counts.objects;
 	self.counts.drawn = self.counts.left;
 	self.random = 0; /* not the parent's numbers */
-	nr_full = nr_busy = 0;
+	nr_full = 0;
+	start_ms = milliseconds();
 }
 
 static const char *name_of(const struct link_map *map)
 {
-	const char *slash = strrchr(map->l_name, '/');
+	const char *name = map->l_name;
 
-	return !*map->l_name ? "the program" : slash ? slash + 1 : map->l_name;
+	for (const char *at = name; *at; at++)
+		if (*at == '/')
+			name = at + 1;
+	return *name ? name : "the program";
 }
 
 /* Two lines: that the program's malloc is not ours to count, and that C++'s is not. */
@@ -602,18 +632,22 @@ static bool unseen(uint32_t i, char *text, size_t size)
 {
 	const struct link_map *allocator = owner_of("malloc"), *news = owner_of("_Znwm");
 	bool is_ours = allocator && (const void *)allocator->l_ld == (const void *)_DYNAMIC;
+	char *end = text + size;
 
 	*text = '\0';
-	if (i == 0 && is_sanitized)
-		snprintf(text, size, "allocations are not seen: a program with a sanitizer is left alone");
-	else if (i == 0 && allocator && !is_ours)
-		snprintf(text, size, "allocations are not seen: %s has a malloc of its own", name_of(allocator));
-	/* Of libstdc++ it calls malloc; an allocator's library has its own. */
-	if (i == 1 && is_ours && !is_sanitized && news && csink_elf_function(news, "malloc"))
-		snprintf(text, size, "what C++ allocates by new is not seen: %s has operators of its own",
-			 name_of(news));
+	if (i == 0 && is_sanitized) {
+		csink_plain_append(text, end, "allocations are not seen: a program with a sanitizer is left alone");
+	} else if (i == 0 && allocator && !is_ours) {
+		text = csink_plain_append(text, end, "allocations are not seen: ");
+		text = csink_plain_append(text, end, name_of(allocator));
+		csink_plain_append(text, end, " has a malloc of its own");
+	} else if (i == 1 && is_ours && !is_sanitized && news && csink_elf_function(news, "malloc")) {
+		text = csink_plain_append(text, end, "what C++ allocates by new is not seen: ");
+		text = csink_plain_append(text, end, name_of(news));
+		csink_plain_append(text, end, " has operators of its own");
+	}
 	return i < 2;
 }
 
-CSINK_EXPORT const struct csink_alloc_object csink_alloc_object = {
-	CSINK_ALLOC_VERSION, start, counts, next_live, forked, unseen, &nr_full, &nr_busy};
+CSINK_EXPORT const struct csink_alloc_object csink_alloc_object = {event,  start,  counts,  in_use,
+								   forked, unseen, &nr_full};

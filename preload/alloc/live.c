@@ -22,6 +22,9 @@ struct slot {
 
 _Alignas(PAGE) uint8_t csink_live_filter[CSINK_LIVE_FILTER];
 
+/* Parts of the table that ever had an item: at its end a process looks at no other. */
+enum { SLOTS_A_PART = 128, NR_PARTS = NR_SLOTS / SLOTS_A_PART };
+static _Atomic uint8_t is_used[NR_PARTS];
 static struct slot *table;
 static bool is_wiped; /* at fork, by the kernel */
 
@@ -76,6 +79,8 @@ static bool fill(struct slot *slot, uintptr_t was, uintptr_t key, const struct c
 						     memory_order_relaxed))
 		return false;
 	slot->item = *item;
+	if (!atomic_load_explicit(&is_used[(slot - table) / SLOTS_A_PART], memory_order_relaxed))
+		atomic_store_explicit(&is_used[(slot - table) / SLOTS_A_PART], 1, memory_order_relaxed);
 	atomic_store_explicit(&slot->key, key, memory_order_release);
 	return true;
 }
@@ -122,6 +127,10 @@ bool csink_live_take(const void *address, struct csink_live_item *item)
 bool csink_live_next(uint32_t *at, struct csink_live_item *item)
 {
 	for (; table && *at < NR_SLOTS; ++*at) {
+		if (!atomic_load_explicit(&is_used[*at / SLOTS_A_PART], memory_order_relaxed)) {
+			*at |= SLOTS_A_PART - 1;
+			continue;
+		}
 		if (atomic_load_explicit(&table[*at].key, memory_order_acquire) > TAKEN) {
 			*item = table[(*at)++].item;
 			return true;

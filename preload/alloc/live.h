@@ -28,9 +28,9 @@ static inline bool csink_live_may_be(const void *address)
 
 /* What the table keeps of an allocation. */
 struct csink_live_item {
-	uint64_t bytes;  /* that were asked for */
-	uint32_t row;    /* the agent's */
-	uint32_t age_ms; /* CLOCK_MONOTONIC */
+	uint64_t bytes;   /* that were asked for */
+	uint32_t row;     /* the agent's */
+	uint32_t made_ms; /* CLOCK_MONOTONIC */
 };
 
 /** Make the table. False: there is no memory, and nothing will be in it. Context: init. */

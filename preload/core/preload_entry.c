@@ -18,16 +18,19 @@ size_t csink_entry_directory(const char *entry, size_t length)
 	return 0;
 }
 
-size_t csink_entry_of_alloc(const char *entry, size_t length, char *library)
+size_t csink_entry_of_object(const char *entry, size_t length, char *library)
 {
-	static const char end[] = CSINK_ALLOC_MARK ".so";
-	size_t tail = sizeof(end) - 1;
+	for (size_t i = 0; i < CSINK_NR_OBJECTS; i++) {
+		size_t mark = strlen(csink_object_marks[i]), tail = mark + 3;
 
-	if (length <= tail || memcmp(entry + length - tail, end, tail) != 0)
-		return 0;
-	memcpy(library, entry, length - tail);
-	memcpy(library + length - tail, ".so", 3);
-	return length - tail + 3;
+		if (length <= tail || memcmp(entry + length - tail, csink_object_marks[i], mark) != 0 ||
+		    memcmp(entry + length - 3, ".so", 3) != 0)
+			continue;
+		memcpy(library, entry, length - tail);
+		memcpy(library + length - tail, ".so", 3);
+		return length - tail + 3;
+	}
+	return 0;
 }
 
 char *csink_libdir_end(char *path)

@@ -19,8 +19,10 @@
 
 #define CSINK_LIBRARY "libcountersink.so"
 #define CSINK_ENTRY_TAIL "/$PLATFORM/" CSINK_LIBRARY
-/* The entry of the object of `-e alloc` is the library's with this before its ".so"; it stands before all others. */
-#define CSINK_ALLOC_MARK "-alloc"
+/* The entries of the objects of `-e alloc` and `-e lock` are the library's with these before its ".so"; they stand
+ * before all others. */
+enum { CSINK_NR_OBJECTS = 2 };
+static const char csink_object_marks[CSINK_NR_OBJECTS][7] = {"-alloc", "-lock"};
 
 /* What Debian's directories of libraries are called by, below lib. */
 #if defined(__x86_64__)
@@ -39,11 +41,11 @@
 size_t csink_entry_directory(const char *entry, size_t length);
 
 /**
- * Is the entry that of the object of `-e alloc`? Then it is written to @library as the entry of the library beside it.
+ * Is the entry that of one of the objects? Then it is written to @library as the entry of the library beside it.
  * @library  room for @length bytes.
  * Returns the length of what was written; 0: it is not. Context: any; also in a vfork child.
  */
-size_t csink_entry_of_alloc(const char *entry, size_t length, char *library);
+size_t csink_entry_of_object(const char *entry, size_t length, char *library);
 
 /**
  * Where a directory's path ends in what a LIBDIR is called: "/lib", "/lib64" or "/lib/TRIPLET". What is before it is

@@ -36,6 +36,9 @@ for mode in "calls 3000" "threads 6 4000" "daemon 5000" "keep 4000" "handler 200
 	is "$? $(cat err)" '0 ' "$mode: runs"
 	is "$(minus "$(totals x.pb.gz)" "$(cat out)")" "$base" "$mode: bytes and objects are exact"
 done
+run -e alloc -- "$T" idle 30
+ok 'threads that never had a sample, and are there at the end, are counted' \
+	awk -v got="$(totals x.pb.gz)" 'END { split(got, g); exit !(g[2] >= $2 && g[2] < $2 + 200) }' out
 run -e alloc -c 4K -- "$T" exec 500 "$T" calls 700
 is "$(totals x.pb.gz)" "$(awk '{ b += $1; o += $2 } END { print b, o }' out)" 'before and after an exec, totals are exact'
 run -e alloc -- env -i "$T" calls 800
@@ -132,6 +135,33 @@ void _ZdlPv(void *p) { (void)p; }
 int main(void) { for (int i = 0; i < 1000; i++) free(malloc(1000)); return write(1, "own\n", 4) != 4; }
 #endif
 C
+	# Handlers of the program's while a sample is taken: on another stack, and left by a jump.
+	cat >reentrant.c <<'C'
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+static _Atomic size_t used;
+static char *_Atomic heap;
+void *malloc(size_t n) {
+	char *at = heap, *none = NULL;
+	if (!at) {
+		at = mmap(0, 1UL << 36, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (!atomic_compare_exchange_strong(&heap, &none, at)) at = heap;
+	}
+	return at + atomic_fetch_add(&used, (n + 31) & ~(size_t)15);
+}
+void *calloc(size_t n, size_t m) { return malloc(n * m); }
+void *realloc(void *p, size_t n) { char *q = malloc(n); for (size_t i = 0; p && i < n; i++) q[i] = ((char *)p)[i]; return q; }
+void free(void *p) { (void)p; }
+C
+	gcc -O1 -fno-builtin -shared -fPIC -o reentrant.so reentrant.c
+	for mode in alternate jump; do
+		for engine in auto timer; do
+			LD_PRELOAD=$PWD/reentrant.so run --engine=$engine -e alloc:period=64 -- "$T" $mode 300000
+			is "$? $(cat err)" '0 ' "$mode, $engine: handlers that interrupt samples do no harm"
+			ok "$mode, $engine: and the thread is sampled on" test "$(totals x.pb.gz | cut -d' ' -f2)" -ge 300000
+		done
+	done
 	gcc -O1 -fno-builtin -DMAIN -o own own.c
 	run -e alloc -- ./own
 	is "$? $(cat out) $(cat err)" '0 own ' 'a program with a malloc of its own runs'
@@ -165,8 +195,15 @@ like "$(cat gate.tap)" '^not ok [0-9]+ - allocated objects regressed: \+(19|20)\
 like "$(cat gate.tap)" '^not ok [0-9]+ - part_40 in allocates regressed: \+(1[5-9]|2[0-5])\.[0-9] % .* MiB instead of 2[0-9]\.[0-9]+ MiB' 'functions are judged by their bytes'
 like "$(cat gate.tap)" '^# event: alloc every 16\.000 KiB, engine [a-z]+$' 'the event is named, without a drift of the machine'
 "$COUNTERSINK" gate -e alloc -r 12 -o gate.tap --self-check -- "$T" functions 20 1 2>err
-is "$?" 0 'equal programs pass'
 like "$(cat gate.tap)" '^ok [0-9]+ - allocated bytes unchanged: \+0\.0 % \(the same in all runs\)' 'with equal figures'
+
+mkdir -p of-alloc && cp -r "$BUILD/bin" "$BUILD/lib" of-alloc/
+of-alloc/bin/countersink -q -e task-clock -o p.pb.gz -- env -i "$T" calls 100 >out 2>err
+unlike "$("$COUNTERSINK" report p.pb.gz)" 'unprofiled' "a directory's name that ends like the object's does not matter"
+mkfifo fifo
+cp "$T" replaced
+timeout 60 "$COUNTERSINK" -q -e alloc -o p.pb.gz -- sh -c './replaced calls 100; rm replaced; mv fifo replaced' >out 2>err
+is "$?" 0 'a program whose file became a FIFO is reported without waiting for a writer'
 
 # ---- what is not asked for is not there
 "$COUNTERSINK" -q -o n.pb.gz -- cat /proc/self/maps >maps

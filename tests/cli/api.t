@@ -30,7 +30,7 @@ version() {
 	sed -n "s/^#define CSINK_API_$1 //p" "$SRC/include/countersink/version.h"
 }
 is "COUNTERSINK_$(version MAJOR).$(version MINOR)" COUNTERSINK_0.1 "the version of the functions is that of version.h"
-is "$(nm -D --undefined-only "$API" "$LIB" | grep csink | grep -v ' w csink_alloc_object$')" "" \
+is "$(nm -D --undefined-only "$API" "$LIB" | grep csink | grep -v ' w csink_[a-z]*_object$')" "" \
 	"neither library needs a function of the other"
 
 # The loader refuses a program its start if its glibc lacks a version that a preloaded library needs, be the symbol weak
@@ -45,7 +45,7 @@ isnt "$(newer_than_2_17 "$API")" "" "the point above would see one: the API libr
 is "$(readelf -VW "$LIB" | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\)[. ].*/\1/p' | awk '$1 > 17')" "" \
 	"the injected library needs no version of glibc after 2.17, of a symbol or without one"
 is "$(readelf -W --dyn-syms "$LIB" | awk '$7 == "UND" && $5 == "WEAK" { sub(/@.*/, "", $8); print $8 }' |
-	grep -v '^csink_alloc_object$\|^_ITM_\|^__gmon_start__\|^__cxa_finalize\|^__tsan_func_' | sort | xargs)" \
+	grep -v '^csink_[a-z]*_object$\|^_ITM_\|^__gmon_start__\|^__cxa_finalize\|^__tsan_func_' | sort | xargs)" \
 	"$(sed -n 's/^\tX([a-z_A-Z0-9]*, \([a-z_0-9]*\), "GLIBC.*/\1/p' "$SRC/preload/agent/old_glibc.h" | sort | xargs)" \
 	"what an older glibc has in libdl and libpthread is weak: the list of old_glibc.h"
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The classes of programs that break profilers which live inside them: each is run with and without us, and must look
 the same from outside and have its profile. Arguments choose classes by regular expression; GUEST_RUNS multiplies runs;
-GUEST_USER=65534 tries them as that user, GUEST_ALLOC=4096 while their allocations are sampled, every 4,096 bytes."""
+GUEST_USER=65534 tries them as that user, GUEST_ALLOC=4096 while their allocations are sampled, every 4,096 bytes,
+GUEST_LOCK=1 while waits for locks are measured."""
 import os
 import struct
 import subprocess

@@ -20,7 +20,10 @@ ENGINES = ('sigtrap', 'signal', 'timer')
 TIMES = int(os.environ.get('GUEST_RUNS', '1'))
 # Bytes between samples of allocations, which are then sampled in all of them.
 ALLOC = os.environ.get('GUEST_ALLOC')
-ALLOC_LIBRARY = os.path.join(BUILD, 'lib/countersink/libcountersink-alloc.so')
+# 1: waits for locks are measured in all of them.
+LOCK = os.environ.get('GUEST_LOCK')
+OBJECTS = [os.path.join(BUILD, 'lib/countersink/libcountersink-%s.so' % name)
+           for name, asked in (('alloc', ALLOC), ('lock', LOCK)) if asked]
 DEADLINE = 120  # seconds, of a run that hangs
 
 
@@ -74,13 +77,14 @@ class Guest:
     def command(self, engine, path, command, directory):
         """The command under countersink, and what that adds to the environment."""
         if self.alone:
-            library = ALLOC_LIBRARY + ':' + LIBRARY if ALLOC else LIBRARY
+            library = ':'.join(OBJECTS + [LIBRARY])
             return expand(self.wrap, directory) + command, {
                 'LD_PRELOAD': None if self.late else library, 'COUNTERSINK_ENGINE': engine, 'COUNTERSINK_FREQUENCY': str(self.hz),
                 'COUNTERSINK_OUTPUT': path, 'COUNTERSINK_QUIET': '1'}
         options = ['-q', '-F', str(self.hz), '--engine=' + engine, '-o', path] + expand(self.options, directory)
-        if ALLOC and not any(option.startswith(('-e', '--events')) for option in options):
-            options = ['-e', 'auto,alloc:period=' + ALLOC] + options
+        if OBJECTS and not any(option.startswith(('-e', '--events')) for option in options):
+            own = (['alloc:period=' + ALLOC] if ALLOC else []) + (['lock'] if LOCK else [])
+            options = ['-e', ','.join(['auto'] + own)] + options
         return expand(self.wrap, directory) + [COUNTERSINK] + options + ['--'] + command, {}
 
 

@@ -11,17 +11,22 @@
  *     fork NR              threads that allocate while NR children are forked, which allocate, too
  *     exec NR ARG...       NR calls, and then another program
  *     handler NR           a handler that allocates while the program does something else
- *     wait                 allocates, prints, and waits to be killed
+ *     alternate NR          NR calls, while a handler on an alternate stack within this one allocates, too; like the
+ * next one it needs an allocator that handlers may enter jump NR               the same with a handler that leaves by a
+ * jump idle NR               NR threads that have allocated a little, and are there at the end wait allocates, prints,
+ * and waits to be killed
  */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -293,6 +298,59 @@ static void handle(int nr)
 		raise(SIGUSR1);
 }
 
+static sigjmp_buf before;
+static _Atomic int may_jump;
+
+static void on_alarm(int signo)
+{
+	(void)signo;
+	USE(do_malloc(50));
+	nr_handled++;
+	if (may_jump) {
+		may_jump = 0;
+		siglongjmp(before, 1);
+	}
+}
+
+static void interrupt_calls(long nr, int flags)
+{
+	char stack_of_handler[65536];
+	const stack_t alternate = {.ss_sp = stack_of_handler, .ss_size = sizeof(stack_of_handler)};
+	const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART | flags};
+	const struct itimerval often = {{0, 300}, {0, 300}}, none = {{0, 0}, {0, 0}};
+	volatile long i = 0;
+
+	sigaltstack(&alternate, NULL);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (; i < nr; i++) {
+		if (!flags && !sigsetjmp(before, 1))
+			may_jump = 1;
+		do_free(do_malloc(100));
+		may_jump = 0;
+	}
+	setitimer(ITIMER_REAL, &none, NULL);
+}
+
+static __attribute__((noreturn)) void *allocate_little(void *arg)
+{
+	for (int i = 0; i < 100; i++)
+		USE(counted(do_malloc(1000), 1000));
+	pthread_barrier_wait(arg);
+	for (;;)
+		pause();
+}
+
+static void leave_idle(long nr)
+{
+	pthread_t id;
+
+	pthread_barrier_init(&barrier, NULL, (unsigned)nr + 1);
+	for (long i = 0; i < nr; i++)
+		pthread_create(&id, NULL, allocate_little, &barrier);
+	pthread_barrier_wait(&barrier);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -316,6 +374,12 @@ int main(int argc, char **argv)
 		failed = fork_children((int)n);
 	} else if (!strcmp(mode, "handler")) {
 		handle((int)n);
+	} else if (!strcmp(mode, "alternate")) {
+		interrupt_calls(n, SA_ONSTACK);
+	} else if (!strcmp(mode, "jump")) {
+		interrupt_calls(n, 0);
+	} else if (!strcmp(mode, "idle")) {
+		leave_idle(n);
 	} else if (!strcmp(mode, "exec") && argc > 3) {
 		calls(n);
 		print();

@@ -25,7 +25,7 @@ static uint32_t count_live(void)
 
 static void test_one_thread(void)
 {
-	struct csink_live_item item = {.bytes = 7, .row = 3, .age_ms = 1};
+	struct csink_live_item item = {.bytes = 7, .row = 3, .made_ms = 1};
 	uint32_t put = 0, right = 0;
 
 	ok(!csink_live_put(address(1), &item) && !csink_live_take(address(1), &item),

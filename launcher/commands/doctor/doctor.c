@@ -66,7 +66,7 @@ void csink_doctor_run(struct csink_doctor *doctor)
 	csink_doctor_check_holders(doctor);
 	csink_doctor_check_limits(doctor);
 	csink_doctor_check_engine(doctor);
-	csink_doctor_check_allocations(doctor);
+	csink_doctor_check_own_events(doctor);
 	csink_doctor_check_outside(doctor);
 	csink_doctor_check_group(doctor);
 	draw_verdict(doctor);

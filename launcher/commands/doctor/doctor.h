@@ -60,8 +60,8 @@ void csink_doctor_check_pmu(struct csink_doctor *doctor); /* doctor_pmu.c: PMU, 
 void csink_doctor_check_holders(struct csink_doctor *doctor); /* doctor_holders.c: other processes with open counters */
 void csink_doctor_check_limits(struct csink_doctor *doctor);  /* doctor_limits.c: fds, locked memory, rates */
 void csink_doctor_check_engine(struct csink_doctor *doctor);  /* doctor_engine.c: event and engine that will be used */
-void csink_doctor_check_allocations(struct csink_doctor *doctor); /* doctor_engine.c: what --events=alloc needs */
-void csink_doctor_check_outside(struct csink_doctor *doctor);     /* doctor_engine.c: what cannot be injected */
+void csink_doctor_check_own_events(struct csink_doctor *doctor); /* doctor_engine.c: what --events=alloc needs */
+void csink_doctor_check_outside(struct csink_doctor *doctor);    /* doctor_engine.c: what cannot be injected */
 void csink_doctor_check_group(
 	struct csink_doctor *doctor); /* doctor_group.c: the largest group that is counted whole */
 

@@ -13,6 +13,7 @@
 #include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "include/internal/lock_object.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/doctor/doctor.h"
 #include "launcher/session/spawn.h"
@@ -94,18 +95,21 @@ void csink_doctor_check_outside(struct csink_doctor *doctor)
 				 csink_explain_brief(-err, why, sizeof(why)));
 }
 
-void csink_doctor_check_allocations(struct csink_doctor *doctor)
+void csink_doctor_check_own_events(struct csink_doctor *doctor)
 {
 	char library[PATH_MAX], why[CSINK_WHY_BYTES];
 
 	if (csink_library_find(library, why, sizeof(why)))
-		csink_doctor_add(doctor, "allocations", CSINK_LEVEL_NOTE, "", "no: %s", why);
-	else if (!csink_alloc_library_is_there(library))
-		csink_doctor_add(doctor, "allocations", CSINK_LEVEL_NOTE, "",
-				 "no: " CSINK_ALLOC_LIBRARY " is not beside the library (incomplete installation?)");
+		csink_doctor_add(doctor, "own events", CSINK_LEVEL_NOTE, "", "no: %s", why);
+	else if (!csink_object_is_there(library, CSINK_ALLOC_LIBRARY) ||
+		 !csink_object_is_there(library, CSINK_LOCK_LIBRARY))
+		csink_doctor_add(doctor, "own events", CSINK_LEVEL_NOTE, "",
+				 "no: " CSINK_ALLOC_LIBRARY " or " CSINK_LOCK_LIBRARY
+				 " is not beside the library (incomplete installation?)");
 	else
-		csink_doctor_add(doctor, "allocations", CSINK_LEVEL_OK, "",
-				 "--events=alloc counts what programs allocate; no rights are needed");
+		csink_doctor_add(doctor, "own events", CSINK_LEVEL_OK, "",
+				 "--events=alloc and lock measure what programs allocate, and who waits for locks; no "
+				 "rights are needed");
 }
 
 void csink_doctor_check_engine(struct csink_doctor *doctor)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "include/internal/event.h"
 #include "launcher/base/format.h"
 #include "preload/api/events/event_parse.h"
@@ -125,15 +126,21 @@ static int list_event(struct catalog *catalog, const char *source, const char *n
 
 static int list_own(struct catalog *catalog)
 {
-	struct csink_catalog_event event = {
-		.source = "counted by countersink itself",
-		.name = "alloc",
-		.help = "memory that programs allocate: bytes and objects, and what is in use at the end",
-		.state = CSINK_CATALOG_OPENS};
+	static const char *const names[][2] = {
+		{"alloc", "memory that programs allocate: bytes and objects, and what is in use at the end"},
+		{"lock", "waits for locks: how long, and who held them meanwhile"}};
+	int ret = 0;
 
-	if (!matches(catalog->query, event.name))
-		return 0;
-	return show_event(catalog, &event);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names) && !ret; i++) {
+		struct csink_catalog_event event = {.source = "measured by countersink itself",
+						    .name = names[i][0],
+						    .help = names[i][1],
+						    .state = CSINK_CATALOG_OPENS};
+
+		if (matches(catalog->query, event.name))
+			ret = show_event(catalog, &event);
+	}
+	return ret;
 }
 
 /* ---- generic names ----------------------------------------------------------------------------------------------- */

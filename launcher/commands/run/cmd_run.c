@@ -14,6 +14,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "include/internal/event.h"
+#include "include/internal/lock_object.h"
 #include "launcher/attach/boundary_samples.h"
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
@@ -78,7 +79,7 @@ static int resolve_events(struct run *run)
 	const char *asked = csink_options_text(run->options, CSINK_OPT_EVENTS);
 	CSINK_AUTO_FREE char *list = NULL;
 
-	if (csink_options_bool(run->options, CSINK_OPT_LEAKS) && !csink_list_has_alloc(asked)) {
+	if (csink_options_bool(run->options, CSINK_OPT_LEAKS) && !csink_list_has(asked, "alloc")) {
 		if (asprintf(&list, "alloc%s%s", strcmp(asked, "auto") ? "," : "", strcmp(asked, "auto") ? asked : "") <
 		    0)
 			return csink_fail(-ENOMEM, "no memory");
@@ -100,6 +101,8 @@ static void resolve_alloc(struct run *run, uint64_t *period)
 	struct csink_chosen_events *events = &run->events;
 
 	run->texts[CSINK_OPT_ALLOC] = "";
+	run->texts[CSINK_OPT_LOCK] = !events->has_lock ? "" : events->lock_is_first ? "first" : "yes";
+	run->outside.has_lock = events->has_lock;
 	if (!events->alloc_period)
 		return;
 	if (*period && !events->alloc_has_period)
@@ -649,6 +652,23 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	return end.exec_errno ? csink_say_exec_failed(run->argv[0], end.exec_errno) : 0;
 }
 
+static void leave_out_missing(struct run *run)
+{
+	static const struct {
+		enum csink_opt option;
+		const char *file;
+	} objects[] = {{CSINK_OPT_ALLOC, CSINK_ALLOC_LIBRARY}, {CSINK_OPT_LOCK, CSINK_LOCK_LIBRARY}};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(objects) && run->inject; i++) {
+		if (!*run->texts[objects[i].option] || csink_object_is_there(run->injection.library, objects[i].file))
+			continue;
+		csink_outside_note(&run->outside,
+				   "%s is not measured: %s is not beside the library (incomplete installation?)",
+				   objects[i].option == CSINK_OPT_ALLOC ? "alloc" : "lock", objects[i].file);
+		run->texts[objects[i].option] = "";
+	}
+}
+
 static int run_and_report(struct run *run)
 {
 	struct csink_inherited inherited;
@@ -675,11 +695,7 @@ static int run_and_report(struct run *run)
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	prepare_injection(run);
-	if (run->inject && *run->texts[CSINK_OPT_ALLOC] && !csink_alloc_library_is_there(run->injection.library)) {
-		csink_outside_note(&run->outside, "allocations are not counted: " CSINK_ALLOC_LIBRARY
-						  " is not beside the library (incomplete installation?)");
-		run->texts[CSINK_OPT_ALLOC] = "";
-	}
+	leave_out_missing(run);
 	run->inherited = &inherited;
 	if (run->has_slices)
 		begin_slices(run);

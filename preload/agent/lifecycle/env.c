@@ -16,6 +16,7 @@
 #include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/libc.h"
+#include "preload/agent/sampler/preloaded.h"
 #include "preload/core/libc_version.h"
 #include "preload/core/preload_entry.h"
 #include "preload/core/record/run_dir.h"
@@ -27,7 +28,6 @@ static CSINK_COLD char ours_text[OURS_BYTES];
 static const char *ours[MAX_OURS];
 static uint32_t nr_ours;
 static const char *library;      /* the entry of LD_PRELOAD that is us */
-static bool has_alloc;           /* the object of -e alloc is there, too */
 static const char *library_file; /* the file that it stands for; NULL: not determined by its text */
 
 static char run_dir_text[sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
@@ -66,14 +66,15 @@ static char *keep(char **at, const char *text, size_t length)
 /* The part of LD_PRELOAD that names us; entries are separated by colons or spaces. */
 static void keep_library(char **at, const char *value)
 {
+	char beside[512];
+
 	while (*value) {
 		size_t n = 0;
 
 		while (value[n] && value[n] != ':' && value[n] != ' ')
 			n++;
-		if (memmem(value, n, CSINK_ALLOC_MARK, sizeof(CSINK_ALLOC_MARK) - 1)) {
-			has_alloc |= memmem(value, n, "libcountersink", 14) != NULL;
-		} else if (memmem(value, n, "libcountersink", 14)) {
+		if (memmem(value, n, "libcountersink", 14) &&
+		    !(n < sizeof(beside) && csink_entry_of_object(value, n, beside))) {
 			library = keep(at, value, n);
 			return;
 		}
@@ -151,7 +152,7 @@ static bool is_library(const char *entry, size_t length)
 	struct stat st, own;
 	size_t directory;
 
-	if (length < sizeof(file) && csink_entry_of_alloc(entry, length, file))
+	if (length < sizeof(file) && csink_entry_of_object(entry, length, file))
 		return false;
 	if (length == strlen(library) && !memcmp(entry, library, length))
 		return true;
@@ -164,10 +165,10 @@ static bool is_library(const char *entry, size_t length)
 					       st.st_dev == own.st_dev && st.st_ino == own.st_ino);
 }
 
-static bool is_alloc(const char *entry, size_t length)
+static bool is_object(const char *entry, size_t length)
 {
 	char beside[512];
-	size_t n = length < sizeof(beside) ? csink_entry_of_alloc(entry, length, beside) : 0;
+	size_t n = length < sizeof(beside) ? csink_entry_of_object(entry, length, beside) : 0;
 
 	return n && is_library(beside, n);
 }
@@ -248,7 +249,7 @@ static const char *preload_without_us(const char *preload, char *text)
 	while (*value) {
 		size_t n = strcspn(value, ": "), gap = strspn(value + n, ": ");
 
-		if (n && !is_library(value, n) && !is_alloc(value, n)) {
+		if (n && !is_library(value, n) && !is_object(value, n)) {
 			if (to != text + 11)
 				*to++ = ':';
 			memcpy(to, value, n);
@@ -274,16 +275,18 @@ void csink_env_leave(void)
 		unsetenv("LD_PRELOAD");
 }
 
-/* LD_PRELOAD with us behind what the program itself wants there, but the object of -e alloc, which is first. */
+/* LD_PRELOAD with us behind what the program itself wants there, but the preload objects, which are first. */
 static const char *preload_with_us(const char *preload, char *text)
 {
 	char *to = stpcpy(text, "LD_PRELOAD=");
 
 	if (names_library(preload))
 		return preload;
-	if (has_alloc) {
+	for (size_t i = 0; i < CSINK_NR_OBJECTS; i++) {
+		if (!csink_objects_have((uint32_t)i))
+			continue;
 		to = mempcpy(to, library, strlen(library) - 3);
-		to = stpcpy(to, CSINK_ALLOC_MARK ".so:");
+		to = stpcpy(stpcpy(to, csink_object_marks[i]), ".so:");
 	}
 	if (preload && preload[11]) {
 		to = stpcpy(to, preload + 11);
@@ -303,7 +306,9 @@ char *const *csink_env_for_exec(char *const *envp, bool preload_us, void *room, 
 		return envp;
 	if (preload_us ? csink_env_is_complete(envp) : !names_library(preload))
 		return envp;
-	if ((preload ? strlen(preload) : 11) + 2 * strlen(library) + sizeof(CSINK_ALLOC_MARK) + 4 > OURS_BYTES)
+	if ((preload ? strlen(preload) : 11) +
+		    (1 + CSINK_NR_OBJECTS) * (strlen(library) + sizeof(csink_object_marks[0])) + 4 >
+	    OURS_BYTES)
 		return envp;
 	for (char *const *entry = envp; entry && *entry; entry++)
 		if (!is_preload(*entry))

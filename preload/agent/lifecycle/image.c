@@ -30,12 +30,12 @@
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/lifecycle/started.h"
 #include "preload/agent/lifecycle/untracked_threads.h"
-#include "preload/agent/sampler/allocations.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/fd_guard.h"
 #include "preload/agent/sampler/housekeeping.h"
 #include "preload/agent/sampler/phases.h"
 #include "preload/agent/sampler/plan.h"
+#include "preload/agent/sampler/preloaded.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/agent/unwind/modules.h"
@@ -250,7 +250,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 			CSINK_ENV_PREFIX
 			"ROTATE samples by timers, which cost nothing where threads switch; " CSINK_ENV_PREFIX
 			"ENGINE=sigtrap is more exact");
-	csink_allocations_begin(&thread->writer);
+	csink_objects_begin(&thread->writer);
 	if (*problem)
 		csink_recording_note(&csink_own_recording, &thread->writer, 1, "%s", problem);
 	if (*csink_config.own_run)
@@ -319,7 +319,7 @@ void csink_image_begin_child(void)
 	}
 	csink_fd_guard_forked();
 	csink_writer_reset();
-	csink_allocations_forked();
+	csink_objects_forked();
 	csink_threads_reset();
 	csink_stacks_reset();
 	csink_signals_forked(); /* after the groups: a signal that is kept may close them */
@@ -479,7 +479,7 @@ void csink_image_end(void)
 		/* To close the groups and open them again would cost as much as all the rest. */
 		if (csink_self)
 			csink_thread_mute(csink_self, true);
-		csink_allocations_in_use();
+		csink_objects_in_use();
 		last_flush(CSINK_REC_EXITED);
 		csink_finish_image();
 		if (csink_self)

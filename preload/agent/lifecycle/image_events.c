@@ -10,9 +10,9 @@
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/event_choice.h"
 #include "preload/agent/lifecycle/image.h"
-#include "preload/agent/sampler/allocations.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/plan.h"
+#include "preload/agent/sampler/preloaded.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/core/event/event_spec.h"
 #include "preload/core/sysfs.h"
@@ -129,7 +129,7 @@ void csink_image_choose_events(char *problem, size_t size)
 {
 	struct csink_plan *plan = &csink_plan;
 	/* One place is for CPU time, one for time off the CPU. */
-	uint32_t others = 1 + csink_config.off_cpu + csink_allocations_nr_events();
+	uint32_t others = 1 + csink_config.off_cpu + csink_objects_nr_events();
 	int nr = csink_event_choice_make(plan->events, CSINK_MAX_EVENTS - others, problem, size);
 
 	plan->cpu_event = CSINK_MAX_EVENTS;
@@ -154,6 +154,6 @@ void csink_image_choose_events(char *problem, size_t size)
 		plan->off_cpu_event = (uint32_t)nr++;
 	}
 	plan->nr_opened = (uint32_t)nr;
-	plan->nr_events = plan->nr_opened + csink_allocations_nr_events();
-	csink_allocations_events(&plan->events[plan->nr_opened]);
+	plan->nr_events = plan->nr_opened + csink_objects_nr_events();
+	csink_objects_events(&plan->events[plan->nr_opened]);
 }

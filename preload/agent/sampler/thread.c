@@ -11,9 +11,9 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/interp/interp.h"
-#include "preload/agent/sampler/allocations.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/plan.h"
+#include "preload/agent/sampler/preloaded.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/core/calls_off.h"
@@ -193,6 +193,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 		thread->engine = CSINK_ENGINE_NONE;
 		return;
 	}
+	csink_objects_thread(thread);
 	/* From here on a signal may come. */
 	csink_self = thread;
 	atomic_store_explicit(&thread->state, CSINK_THREAD_LIVE, memory_order_release);
@@ -324,7 +325,7 @@ void csink_thread_flush(struct csink_thread *thread)
 	if (any)
 		csink_sample_remainder(thread, weights);
 	thread->entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
-	csink_allocations_take();
+	csink_objects_take();
 }
 
 /* The kernel's clock of any thread of ours: see clock_gettime(2) and the kernel's CPUCLOCK_ macros. */
@@ -388,7 +389,7 @@ void csink_threads_flush_others(void)
 
 		if (entry) {
 			flush_other(thread, entry, &writer);
-			csink_allocations_give(thread);
+			csink_objects_give(thread);
 		}
 	}
 }
@@ -403,7 +404,7 @@ void csink_thread_unflush(struct csink_thread *thread)
 
 void csink_threads_unflush_others(void)
 {
-	csink_allocations_take_back();
+	csink_objects_take_back();
 	for (struct csink_thread *thread = csink_threads_first(); thread; thread = thread->next)
 		if (thread != csink_self)
 			csink_thread_unflush(thread);

@@ -83,7 +83,6 @@ struct csink_thread {
 	bool is_paused;          /* by the program: csink_phase_now() */
 	uint16_t phases[15];     /* that the current one is in */
 	uint32_t nr_phases;      /* may be more than there is room for */
-	bool in_allocation;      /* a sample of what it allocates is being stored */
 	_Atomic uint8_t is_mute; /* csink_thread_mute */
 	_Atomic uint8_t state;   /* enum csink_thread_state */
 
@@ -100,13 +99,13 @@ struct csink_thread {
 	size_t stack_bytes;
 	uint64_t inherited_mask; /* of our signals, those that the program has blocked as the thread starts */
 	struct csink_alloc_counts *_Atomic allocations; /* in its own memory, while it lives; NULL: none yet */
-	char *allocation_stack;                         /* to store such a sample on; NULL: none yet */
 	/* Short stacks touch the ends of these: in this order, few pages. */
 	struct csink_walk_memo walk_memo; /* of walks into frames */
 	uint64_t frames[CSINK_MAX_DEPTH];
 	struct csink_interp_room *interp; /* buffers of csink_interp_merge(); NULL before its first use */
 	struct csink_stack_memo memo;
 	_Alignas(64) char handler_stack[CSINK_HANDLER_STACK]; /* only what is touched is ever real memory */
+	_Alignas(64) char apart_stack[CSINK_HANDLER_STACK];   /* likewise: to store what preload objects measure */
 };
 
 enum csink_thread_state {

@@ -1,0 +1,519 @@
+/*
+ * The program's locks, measured: who waits, for which lock, and who released it meanwhile. A lock that is free costs a
+ * trylock, an unlock that nobody waits for a load. Who waits is registered; who releases a lock that somebody waits for
+ * walks its own stack, after the unlock. The waiter cuts its wait at each of these releases, when it unlocks itself.
+ *
+ * Any thread, at any time: before constructors run, too. No lock of ours, and no call of libc's but the clock and the
+ * program's own locks.
+ */
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <threads.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "include/internal/base.h"
+#include "include/internal/lock_object.h"
+#include "include/internal/rawcall.h"
+#include "include/internal/shared_options.h"
+#include "preload/core/elf_symbol.h"
+#include "preload/objects/block.h"
+#include "preload/objects/caller.h"
+#include "preload/objects/plain_text.h"
+
+static struct csink_lock_agent agent; /* all NULL: it has not begun */
+
+/* ---- the next definitions ---- */
+
+/* X(result, name, arguments, values) */
+/* clang-format off */
+#define NEXT(X) \
+	X(pthread_mutex_lock, (pthread_mutex_t *m), (m)) \
+	X(pthread_mutex_trylock, (pthread_mutex_t *m), (m)) \
+	X(pthread_mutex_timedlock, (pthread_mutex_t *m, const struct timespec *t), (m, t)) \
+	X(pthread_mutex_clocklock, (pthread_mutex_t *m, clockid_t c, const struct timespec *t), (m, c, t)) \
+	X(pthread_mutex_unlock, (pthread_mutex_t *m), (m)) \
+	X(pthread_rwlock_rdlock, (pthread_rwlock_t *l), (l)) \
+	X(pthread_rwlock_tryrdlock, (pthread_rwlock_t *l), (l)) \
+	X(pthread_rwlock_timedrdlock, (pthread_rwlock_t *l, const struct timespec *t), (l, t)) \
+	X(pthread_rwlock_clockrdlock, (pthread_rwlock_t *l, clockid_t c, const struct timespec *t), (l, c, t)) \
+	X(pthread_rwlock_wrlock, (pthread_rwlock_t *l), (l)) \
+	X(pthread_rwlock_trywrlock, (pthread_rwlock_t *l), (l)) \
+	X(pthread_rwlock_timedwrlock, (pthread_rwlock_t *l, const struct timespec *t), (l, t)) \
+	X(pthread_rwlock_clockwrlock, (pthread_rwlock_t *l, clockid_t c, const struct timespec *t), (l, c, t)) \
+	X(pthread_rwlock_unlock, (pthread_rwlock_t *l), (l)) \
+	X(pthread_cond_wait, (pthread_cond_t *v, pthread_mutex_t *m), (v, m)) \
+	X(pthread_cond_timedwait, (pthread_cond_t *v, pthread_mutex_t *m, const struct timespec *t), (v, m, t)) \
+	X(pthread_cond_clockwait, (pthread_cond_t *v, pthread_mutex_t *m, clockid_t c, const struct timespec *t), (v, m, c, t)) \
+	X(mtx_lock, (mtx_t *m), (m)) \
+	X(mtx_trylock, (mtx_t *m), (m)) \
+	X(mtx_timedlock, (mtx_t *m, const struct timespec *t), (m, t)) \
+	X(mtx_unlock, (mtx_t *m), (m))
+/* clang-format on */
+
+/* Each is its own finder first. */
+#define X(name, arguments, values) static int first_##name arguments;
+NEXT(X)
+#undef X
+
+static struct {
+#define X(name, arguments, values) int(*name) arguments;
+	NEXT(X)
+#undef X
+} next = {
+#define X(name, arguments, values) .name = first_##name,
+	NEXT(X)
+#undef X
+};
+
+/* The loader's own order, without the loader: it may hold its lock. */
+static void *find(const char *name)
+{
+	bool is_behind = false;
+
+	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+		void *found = is_behind ? csink_elf_function(map, name) : NULL;
+
+		if (found)
+			return found;
+		is_behind |= (const void *)map->l_ld == (const void *)_DYNAMIC;
+	}
+	return NULL;
+}
+
+/* A libc that lacks the function has no caller of it. */
+#define X(name, arguments, values)                                                                                     \
+	static int first_##name arguments                                                                              \
+	{                                                                                                              \
+		void *found = find(#name);                                                                             \
+                                                                                                                       \
+		if (!found)                                                                                            \
+			return ENOSYS;                                                                                 \
+		__atomic_store_n((void **)&next.name, found, __ATOMIC_RELAXED);                                        \
+		return next.name values;                                                                               \
+	}
+NEXT(X)
+#undef X
+
+/* ---- who waits ---- */
+
+enum { NR_SLOTS = 4096, NR_RELEASES = 64, PENDING = UINT32_MAX };
+
+/* A release of a lock that somebody waited for. */
+struct release {
+	_Atomic uint64_t time_ns; /* 0: it is being written */
+	_Atomic uint64_t lock;
+	_Atomic uint32_t holder; /* the agent's number of a stack; PENDING: it is being walked */
+};
+
+/* Locks whose addresses have the same hash share one. */
+struct slot {
+	_Alignas(64) _Atomic uint32_t nr_waiting;
+	_Atomic uint32_t nr_releases;
+	_Atomic uint64_t lock; /* that the first of them waits for */
+	struct release *_Atomic releases;
+};
+static struct slot slots[NR_SLOTS];
+
+static struct slot *slot_of(const void *lock)
+{
+	return &slots[((uintptr_t)lock >> 3) * 0x9e3779b97f4a7c15ULL >> 52];
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A wait that is over, until its thread releases the lock. */
+struct wait {
+	const void *lock; /* NULL: there is none */
+	uint64_t begin_ns, end_ns;
+	uint32_t waiter;
+};
+
+static __thread struct {
+	struct wait wait;
+} self __attribute__((tls_model("initial-exec")));
+
+/* ---- sums, by waiter, holder and lock ---- */
+
+enum { NR_CELLS = 1 << 14, WINDOW = 32 };
+
+static struct cell {
+	_Atomic uint64_t key; /* a hash; 0: free */
+	struct csink_rec_wait *_Atomic entry;
+} * cells;
+
+static struct csink_rec_wait *entry_of(uint32_t waiter, uint32_t holder, uint64_t lock)
+{
+	uint64_t key = (lock ^ (uint64_t)waiter << 32 ^ holder) * 0x9e3779b97f4a7c15ULL;
+
+	key = (key ^ key >> 29 ^ (uint64_t)holder * 0xbf58476d1ce4e5b9ULL) | 1;
+	for (uint32_t i = 0; cells && i < WINDOW; i++) {
+		struct cell *cell = &cells[((uint32_t)(key >> 40) + i) % NR_CELLS];
+		uint64_t was = atomic_load_explicit(&cell->key, memory_order_relaxed);
+		struct csink_rec_wait *entry;
+
+		if (!was && atomic_compare_exchange_strong(&cell->key, &was, key))
+			atomic_store_explicit(&cell->entry, agent.entry(waiter, holder, lock), memory_order_release);
+		if (atomic_load_explicit(&cell->key, memory_order_relaxed) != key)
+			continue;
+		entry = atomic_load_explicit(&cell->entry, memory_order_acquire);
+		if (entry && entry->waiter == waiter && entry->holder == holder && entry->lock == lock)
+			return entry;
+	}
+	/* Full, or the first one of that key is being made by another thread: one of its own. */
+	return agent.entry(waiter, holder, lock);
+}
+
+static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t nr)
+{
+	struct csink_rec_wait *entry = ns || nr ? entry_of(wait->waiter, holder, (uintptr_t)wait->lock) : NULL;
+
+	if (!entry)
+		return;
+	__atomic_fetch_add(&entry->delay_ns, ns, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&entry->contentions, nr, __ATOMIC_RELAXED);
+}
+
+struct cut {
+	uint64_t time_ns;
+	uint32_t holder;
+};
+
+/* The releases in a wait, oldest first; how many there are. */
+static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct cut *out)
+{
+	struct release *all = atomic_load_explicit(&slot->releases, memory_order_acquire);
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; all && i < NR_RELEASES; i++) {
+		uint64_t time_ns = atomic_load_explicit(&all[i].time_ns, memory_order_acquire);
+		uint32_t holder = atomic_load_explicit(&all[i].holder, memory_order_relaxed), k;
+
+		if (time_ns <= wait->begin_ns || time_ns > wait->end_ns ||
+		    atomic_load_explicit(&all[i].lock, memory_order_relaxed) != (uintptr_t)wait->lock)
+			continue;
+		atomic_thread_fence(memory_order_acquire);
+		if (atomic_load_explicit(&all[i].time_ns, memory_order_relaxed) != time_ns)
+			continue;
+		for (k = nr++; k && out[k - 1].time_ns > time_ns; k--)
+			out[k] = out[k - 1];
+		out[k] = (struct cut){time_ns, holder == PENDING ? CSINK_WAIT_UNKNOWN : holder};
+	}
+	return nr;
+}
+
+/* Who held the lock until each release; from the last one on, nobody: the waiter was not on a CPU yet. */
+static void finish_wait(void)
+{
+	struct cut cuts[NR_RELEASES];
+	struct wait wait = self.wait;
+	uint64_t from_ns = wait.begin_ns;
+	uint32_t nr;
+
+	self.wait.lock = NULL;
+	nr = take_releases(&wait, slot_of(wait.lock), cuts);
+	for (uint32_t i = 0; i < nr; i++) {
+		add(&wait, cuts[i].holder, cuts[i].time_ns - from_ns, !i);
+		from_ns = cuts[i].time_ns;
+	}
+	add(&wait, nr ? CSINK_WAIT_HAND_OFF : CSINK_WAIT_UNKNOWN, wait.end_ns - from_ns, !nr);
+}
+
+static void begin_wait(struct slot *slot, const void *lock)
+{
+	if (!atomic_fetch_add_explicit(&slot->nr_waiting, 1, memory_order_acq_rel))
+		atomic_store_explicit(&slot->lock, (uintptr_t)lock, memory_order_relaxed);
+}
+
+static uint32_t walk(const struct csink_caller *caller)
+{
+	ucontext_t uc;
+
+	csink_caller_describe(&uc, caller);
+	return agent.stack(&uc);
+}
+
+/* ---- slow halves ---- */
+
+enum how {
+	MUTEX,
+	MUTEX_TIMED,
+	MUTEX_CLOCK,
+	READ,
+	READ_TIMED,
+	READ_CLOCK,
+	WRITE,
+	WRITE_TIMED,
+	WRITE_CLOCK,
+	MTX,
+	MTX_TIMED,
+	FIRST_UNLOCK,
+	MUTEX_UNLOCK = FIRST_UNLOCK,
+	RW_UNLOCK,
+	MTX_UNLOCK
+};
+
+static int lock_now(void *lock, uintptr_t b, uintptr_t c, enum how how)
+{
+	switch (how) {
+	case MUTEX:
+		return next.pthread_mutex_lock(lock);
+	case MUTEX_TIMED:
+		return next.pthread_mutex_timedlock(lock, (const struct timespec *)b);
+	case MUTEX_CLOCK:
+		return next.pthread_mutex_clocklock(lock, (clockid_t)b, (const struct timespec *)c);
+	case READ:
+		return next.pthread_rwlock_rdlock(lock);
+	case READ_TIMED:
+		return next.pthread_rwlock_timedrdlock(lock, (const struct timespec *)b);
+	case READ_CLOCK:
+		return next.pthread_rwlock_clockrdlock(lock, (clockid_t)b, (const struct timespec *)c);
+	case WRITE:
+		return next.pthread_rwlock_wrlock(lock);
+	case WRITE_TIMED:
+		return next.pthread_rwlock_timedwrlock(lock, (const struct timespec *)b);
+	case WRITE_CLOCK:
+		return next.pthread_rwlock_clockwrlock(lock, (clockid_t)b, (const struct timespec *)c);
+	case MTX:
+		return next.mtx_lock(lock);
+	case MTX_TIMED:
+		return next.mtx_timedlock(lock, (const struct timespec *)b);
+	case MUTEX_UNLOCK:
+		return next.pthread_mutex_unlock(lock);
+	case RW_UNLOCK:
+		return next.pthread_rwlock_unlock(lock);
+	default:
+		return next.mtx_unlock(lock);
+	}
+}
+
+/* Nothing to measure with, or no signal may be blocked meanwhile. */
+static bool passes_on(void)
+{
+	return !agent.may_block || !agent.may_block();
+}
+
+/* The lock is not free. The stack is walked before the wait, which it is a part of. */
+static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum how how, const struct csink_caller *caller)
+{
+	struct slot *slot = slot_of(lock);
+	struct wait wait = {.lock = lock, .begin_ns = now_ns()};
+	uint64_t mask;
+	int err;
+
+	begin_wait(slot, lock);
+	if (csink_block(&mask)) {
+		if (self.wait.lock)
+			finish_wait(); /* of a lock that the thread still holds */
+		wait.waiter = walk(caller);
+		csink_unblock(&mask);
+	}
+	err = lock_now(lock, b, c, how);
+	wait.end_ns = now_ns();
+	atomic_fetch_sub_explicit(&slot->nr_waiting, 1, memory_order_relaxed);
+	agent.total(wait.end_ns - wait.begin_ns, 1);
+	if (wait.waiter)
+		self.wait = wait;
+	return err;
+}
+
+/* Before the lock is released: the place for who does it. NULL: nobody waits for this one. */
+static struct release *begin_release(struct slot *slot, const void *lock)
+{
+	struct release *all, *release;
+
+	if (!atomic_load_explicit(&slot->nr_waiting, memory_order_relaxed) ||
+	    atomic_load_explicit(&slot->lock, memory_order_relaxed) != (uintptr_t)lock)
+		return NULL;
+	all = atomic_load_explicit(&slot->releases, memory_order_acquire);
+	if (!all) {
+		long at = csink_rawcall(SYS_mmap, NULL, NR_RELEASES * sizeof(*all), PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (csink_raw_failed(at))
+			return NULL;
+		if (!atomic_compare_exchange_strong(&slot->releases, &all, (struct release *)at))
+			csink_rawcall(SYS_munmap, at, NR_RELEASES * sizeof(*all));
+		all = atomic_load_explicit(&slot->releases, memory_order_acquire);
+	}
+	release = &all[atomic_fetch_add_explicit(&slot->nr_releases, 1, memory_order_relaxed) % NR_RELEASES];
+	atomic_store_explicit(&release->time_ns, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&release->lock, (uintptr_t)lock, memory_order_relaxed);
+	atomic_store_explicit(&release->holder, PENDING, memory_order_relaxed);
+	atomic_store_explicit(&release->time_ns, now_ns(), memory_order_release);
+	return release;
+}
+
+/* After the release: the lock may be gone with its memory, only its address counts. */
+static void end_release(struct release *release, const void *lock, const struct csink_caller *caller)
+{
+	uint64_t mask;
+
+	if (!csink_block(&mask))
+		return;
+	if (release)
+		atomic_store_explicit(&release->holder, walk(caller), memory_order_relaxed);
+	if (self.wait.lock == lock)
+		finish_wait();
+	csink_unblock(&mask);
+}
+
+static int unlock(void *lock, enum how how, const struct csink_caller *caller)
+{
+	struct release *release = begin_release(slot_of(lock), lock);
+	int err = lock_now(lock, 0, 0, how);
+
+	end_release(release, lock, caller);
+	return err;
+}
+
+void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller)
+{
+	CSINK_KEEP_ERRNO;
+	int err;
+
+	if (passes_on())
+		err = lock_now((void *)a, b, c, (enum how)how);
+	else if (how < FIRST_UNLOCK)
+		err = wait_for((void *)a, b, c, (enum how)how, caller);
+	else
+		err = unlock((void *)a, (enum how)how, caller);
+	return (void *)(uintptr_t)(unsigned int)err;
+}
+
+/* ---- what the program calls ---- */
+
+static inline __attribute__((always_inline)) bool is_watched(const void *lock)
+{
+	return atomic_load_explicit(&slot_of(lock)->nr_waiting, memory_order_relaxed) || self.wait.lock == lock;
+}
+
+/* Taken if it is free, as by the call itself: with the same results, but for BUSY. */
+#define LOCK(name, arguments, try, busy, how, b, c)                                                                    \
+	CSINK_EXPORT int name arguments                                                                                \
+	{                                                                                                              \
+		int err = next.try(lock);                                                                              \
+                                                                                                                       \
+		if (CSINK_LIKELY(err != (busy)))                                                                       \
+			return err;                                                                                    \
+		return csink_slow_entry_int((uintptr_t)lock, (uintptr_t)(b), (uintptr_t)(c), how);                     \
+	}
+#define UNLOCK(name, arguments, how)                                                                                   \
+	CSINK_EXPORT int name arguments                                                                                \
+	{                                                                                                              \
+		if (CSINK_LIKELY(!is_watched(lock)))                                                                   \
+			return next.name(lock);                                                                        \
+		return csink_slow_entry_int((uintptr_t)lock, 0, 0, how);                                               \
+	}
+
+LOCK(pthread_mutex_lock, (pthread_mutex_t * lock), pthread_mutex_trylock, EBUSY, MUTEX, 0, 0)
+LOCK(pthread_mutex_timedlock, (pthread_mutex_t * lock, const struct timespec *until), pthread_mutex_trylock, EBUSY,
+     MUTEX_TIMED, until, 0)
+LOCK(pthread_mutex_clocklock, (pthread_mutex_t * lock, clockid_t clock, const struct timespec *until),
+     pthread_mutex_trylock, EBUSY, MUTEX_CLOCK, clock, until)
+UNLOCK(pthread_mutex_unlock, (pthread_mutex_t * lock), MUTEX_UNLOCK)
+
+LOCK(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), pthread_rwlock_tryrdlock, EBUSY, READ, 0, 0)
+LOCK(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const struct timespec *until), pthread_rwlock_tryrdlock,
+     EBUSY, READ_TIMED, until, 0)
+LOCK(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
+     pthread_rwlock_tryrdlock, EBUSY, READ_CLOCK, clock, until)
+LOCK(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), pthread_rwlock_trywrlock, EBUSY, WRITE, 0, 0)
+LOCK(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const struct timespec *until), pthread_rwlock_trywrlock,
+     EBUSY, WRITE_TIMED, until, 0)
+LOCK(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
+     pthread_rwlock_trywrlock, EBUSY, WRITE_CLOCK, clock, until)
+UNLOCK(pthread_rwlock_unlock, (pthread_rwlock_t * lock), RW_UNLOCK)
+
+LOCK(mtx_lock, (mtx_t * lock), mtx_trylock, thrd_busy, MTX, 0, 0)
+LOCK(mtx_timedlock, (mtx_t * lock, const struct timespec *until), mtx_trylock, thrd_busy, MTX_TIMED, until, 0)
+UNLOCK(mtx_unlock, (mtx_t * lock), MTX_UNLOCK)
+
+/*
+ * Waiting for a condition releases the lock within libc. There is no moment behind it to walk a
+ * stack in. That wait itself is none for a lock. Under the version in which libc has these now, so that the calls of
+ * old programs, with another layout of conditions, are libc's: see libcountersink-lock.map.
+ */
+static void release_in_condition(pthread_mutex_t *lock)
+{
+	CSINK_KEEP_ERRNO;
+	struct release *release;
+	uint64_t mask;
+
+	if (CSINK_LIKELY(!is_watched(lock)) || passes_on())
+		return;
+	release = begin_release(slot_of(lock), lock);
+	if (release)
+		atomic_store_explicit(&release->holder, CSINK_WAIT_CONDITION, memory_order_relaxed);
+	if (self.wait.lock == lock && csink_block(&mask)) {
+		finish_wait();
+		csink_unblock(&mask);
+	}
+}
+
+CSINK_EXPORT int csink_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock) __asm__("pthread_cond_wait");
+CSINK_EXPORT int csink_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
+				      const struct timespec *until) __asm__("pthread_cond_timedwait");
+
+int csink_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	release_in_condition(lock);
+	return next.pthread_cond_wait(condition, lock);
+}
+
+int csink_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *until)
+{
+	release_in_condition(lock);
+	return next.pthread_cond_timedwait(condition, lock, until);
+}
+
+CSINK_EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *lock, clockid_t clock,
+					const struct timespec *until)
+{
+	release_in_condition(lock);
+	return next.pthread_cond_clockwait(condition, lock, clock, until);
+}
+
+/* ---- what the agent calls ---- */
+
+static void start(const struct csink_lock_agent *from)
+{
+	long at = csink_rawcall(SYS_mmap, NULL, NR_CELLS * sizeof(*cells), PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	cells = csink_raw_failed(at) ? NULL : (struct cell *)at;
+	agent = *from;
+}
+
+static void forked(void)
+{
+	for (uint32_t i = 0; i < NR_SLOTS; i++)
+		atomic_store_explicit(&slots[i].nr_waiting, 0, memory_order_relaxed);
+	if (cells)
+		csink_rawcall(SYS_madvise, cells, NR_CELLS * sizeof(*cells), MADV_DONTNEED);
+	self.wait.lock = NULL;
+}
+
+static void event(uint32_t i, struct csink_rec_event *out)
+{
+	memset(out, 0, sizeof(*out));
+	csink_plain_append(out->name, out->name + sizeof(out->name), i ? "contentions" : "delay");
+	csink_plain_append(out->unit, out->unit + sizeof(out->unit), i ? "count" : "nanoseconds");
+	out->flags = CSINK_EVENT_WAITED;
+	if (!i && csink_plain_has(csink_plain_variable(CSINK_ENV_PREFIX "LOCK="), "first"))
+		out->flags |= CSINK_EVENT_FIRST;
+}
+
+CSINK_EXPORT const struct csink_lock_object csink_lock_object = {event, start, forked};

@@ -1,0 +1,91 @@
+#!/bin/bash
+# Waits for locks (-e lock): how long each function waited, for which lock, and who held it meanwhile. The program logs its
+# own holds and waits; parts are compared, and no time of the machine's.
+. "$(dirname "$0")/lib.sh"
+
+export T=$TARGETS/locks
+run() { # [OPTION]... -- COMMAND...
+	timeout 120 "$COUNTERSINK" -q -o x.pb.gz "$@" >out 2>err
+}
+# The profile's waits beside the program's own: the sum, and the parts of waiter and holder.
+compare() { # FILE
+	"$COUNTERSINK" export --format=pprof -o y.pb "$1" 2>/dev/null
+	"$SRC/tests/cli/profile_facts" "$1" delay >facts
+	"$COUNTERSINK" report -a "$1" >report
+	python3 - <<'PY'
+import re
+rows, unit = [], {'s': 1e9, 'ms': 1e6, 'us': 1e3, 'ns': 1}
+for line in open('report'):
+    m = re.match(r' +[0-9.]+ +([0-9.]+) (s|ms|us|ns) +([0-9]+)  (\S+) +(.*?)  +(.*)$', line)
+    if m and ' < ' in m.group(5):
+        rows.append((float(m.group(1)) * unit[m.group(2)], int(m.group(3)), m.group(4), m.group(5), m.group(6)))
+lines = [line.split() for line in open('out')]
+waits, delay = map(int, lines[0])
+measured = sum(row[0] for row in rows)
+contentions = sum(row[1] for row in rows)
+named = lambda text: next((name for name in ('hold_long', 'hold_middle', 'hold_short', 'read_short') if name in text), '')
+same = lambda name: 'hold_short' if name == 'read_short' else name
+cells = {}
+for ns, _, _, waiter, holder in rows:
+    if named(holder):
+        key = same(named(holder)), same(named(waiter))
+        cells[key] = cells.get(key, 0) + ns
+wrong = sum(abs(cells.get((h, w), 0) - int(ns)) for h, w, ns in lines[1:])
+wrong += sum(ns for key, ns in cells.items() if key not in {(h, w) for h, w, _ in lines[1:]})
+print('%.4f %d %d %.3f %s' % (measured / delay, contentions, waits, wrong / 2 / delay, ' '.join(sorted({row[2] for row in rows}))))
+PY
+}
+
+for mode in mutex recursive errorcheck adaptive robust inherit shared mtx timed rwlock; do
+	run -e lock -- "$T" $mode 60
+	is "$? $(cat err)" '0 ' "$mode: the program runs"
+	read -r share contentions waits wrong lock < <(compare x.pb.gz)
+	ok "$mode: the time of all waits is there ($share)" awk -v s="$share" 'BEGIN { exit !(s > 0.98 && s < 1.02) }'
+	ok "$mode: and their number ($contentions of $waits)" test $((contentions * 100)) -gt $((waits * 95)) -a "$contentions" -lt $((waits + waits / 4 + 20))
+	case $mode in
+	rwlock) want=the_rwlock most=0.35 ;; # readers hold it together: of them the last one's release ends a wait
+	mtx) want=the_mtx most=0.12 ;;
+	*) want=the_lock most=0.12 ;;
+	esac
+	ok "$mode: holders have their parts of each waiter's time ($wrong wrong)" awk -v w="$wrong" -v m=$most 'BEGIN { exit !(w < m) }'
+	is "$lock" "$want" "$mode: the lock has its name"
+done
+like "$(cat report)" '^Waits for locks, [0-9.]+ m?s of all threads together in [0-9]+ waits:$' 'the report has a table of waits'
+like "$(cat report)" '^ +delay % +delay contentions  lock +waiter +holder$' 'with waiter, lock and holder'
+like "$(cat report)" '\[nobody: the waiter was not running yet\]' 'and the time in which nobody held it'
+is "$("$COUNTERSINK" report --json x.pb.gz | python3 -c 'import json, sys; print(*sorted(k for k in json.load(sys.stdin)["rows"][0]["values"] if k in ("delay", "contentions")))')" \
+	'contentions delay' 'sample types have the names that pprof gives them'
+like "$("$COUNTERSINK" report x.pb.gz | sed -n '/self %/{n;p;}' | head -1)" ' take_lock$' 'the first table has who waited'
+
+# ---- the program's own view
+"$T" values >plain
+run -e lock -- "$T" values
+is "$(cat out)" "$(cat plain)" 'each function returns what it returns otherwise'
+run -e lock -- "$T" fork 300
+is "$? $(cat err)" '0 ' '300 forks of a program whose threads fight for a lock: no child hangs or fails'
+run -e lock -- "$T" condition 300
+is "$?" 0 'threads that wait for conditions'
+unlike "$("$COUNTERSINK" report -a x.pb.gz)" 'pthread_cond' 'waits for a condition are no waits for a lock'
+run -e lock -- "$T" free 100000
+unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'locks that nobody waits for leave nothing'
+run -e lock,alloc -- "$T" mutex 20
+is "$?" 0 'lock and alloc together'
+like "$("$COUNTERSINK" report x.pb.gz)" '^  allocated ' 'both are there'
+run -e task-clock -- cat /proc/self/maps
+is "$(grep -c libcountersink-lock out)" 0 'without -e lock its object is not loaded'
+run -e lock -- env -i "$T" mutex 20
+like "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'a program that is started with an empty environment is measured'
+if command -v python3 >/dev/null; then
+	run -e lock -- python3 -c 'import threading, time
+lock = threading.Lock()
+def work():
+    for i in range(100):
+        with lock: time.sleep(0.001)
+threads = [threading.Thread(target=work) for i in range(3)]
+[t.start() for t in threads]; [t.join() for t in threads]; print("done")'
+	is "$? $(cat out)" '0 done' 'threads of Python'
+fi
+"$COUNTERSINK" -e '{lock,task-clock}' -o w.pb.gz -- true 2>err
+is "$?" 125 'a group with lock is refused'
+like "$(cat err)" 'lock is measured from the start of a program on: by run and gate, outside of \{\}' 'with the reason'
+done_testing

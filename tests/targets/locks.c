@@ -1,0 +1,354 @@
+/*
+ * Threads that hold and wait for locks as their arguments say, and know who waited for whom: each logs when it asked
+ * for a lock, had it, and gave it back, and the logs are joined at the end. Prints "WAITS DELAY_NS" of all waits that
+ * took 10 us or more, then "HOLDER WAITER NS" for each pair of the functions below that waited for each other.
+ *
+ *     mutex | recursive | errorcheck | adaptive | robust | inherit | shared | mtx | timed    HOLDS
+ *     rwlock HOLDS          writers, and readers that hold together
+ *     condition HOLDS       threads that wait for a condition with the lock
+ *     free PAIRS            no thread waits: lock and unlock alone
+ *     fork NR               threads that fight for a lock, while another one forks
+ *     values                prints what each function of the locks returns in cases that are not plain
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+enum { NR_KINDS = 3, MAX_LOG = 20000 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void nap(long us)
+{
+	const struct timespec time = {0, us * 1000};
+
+	nanosleep(&time, NULL);
+}
+
+struct held {
+	uint64_t asked, had, gave;
+	int kind;
+};
+static struct held held[MAX_LOG];
+static _Atomic int nr_held;
+
+static pthread_mutex_t the_lock;
+static pthread_rwlock_t the_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static mtx_t the_mtx;
+static const char *mode;
+
+NOINLINE void take_lock(int is_writer)
+{
+	struct timespec until = {.tv_sec = time(NULL) + 1000};
+
+	if (!strcmp(mode, "rwlock"))
+		(is_writer ? pthread_rwlock_wrlock : pthread_rwlock_rdlock)(&the_rwlock);
+	else if (!strcmp(mode, "mtx"))
+		mtx_lock(&the_mtx);
+	else if (!strcmp(mode, "timed"))
+		pthread_mutex_timedlock(&the_lock, &until);
+	else
+		pthread_mutex_lock(&the_lock);
+	__asm__ volatile("");
+}
+
+static inline __attribute__((always_inline)) void give_lock(void)
+{
+	if (!strcmp(mode, "rwlock"))
+		pthread_rwlock_unlock(&the_rwlock);
+	else if (!strcmp(mode, "mtx"))
+		mtx_unlock(&the_mtx);
+	else
+		pthread_mutex_unlock(&the_lock);
+	__asm__ volatile("");
+}
+
+static inline __attribute__((always_inline)) void hold(int kind, int is_writer, long us)
+{
+	struct held *one = &held[nr_held++];
+
+	one->kind = kind;
+	one->asked = now_ns();
+	take_lock(is_writer);
+	one->had = now_ns();
+	nap(us);
+	one->gave = now_ns();
+	give_lock();
+}
+
+NOINLINE void hold_long(void)
+{
+	hold(0, 1, 3000);
+}
+
+NOINLINE void hold_middle(void)
+{
+	hold(1, 1, 1000);
+}
+
+NOINLINE void hold_short(void)
+{
+	hold(2, 1, 500);
+}
+
+NOINLINE void read_short(void)
+{
+	hold(2, 0, 500);
+}
+
+static void *work(void *arg)
+{
+	long kind = (long)arg & 15, nr = (long)arg >> 4;
+
+	for (long i = 0; i < nr; i++) {
+		if (kind == 0)
+			hold_long();
+		else if (kind == 1)
+			hold_middle();
+		else if (!strcmp(mode, "rwlock"))
+			read_short();
+		else
+			hold_short();
+		nap(100);
+	}
+	return NULL;
+}
+
+/* Who held the lock in each part of each wait. */
+static void print_truth(void)
+{
+	static const char *const names[NR_KINDS] = {"hold_long", "hold_middle", "hold_short"};
+	uint64_t pairs[NR_KINDS][NR_KINDS] = {{0}}, delay = 0, waits = 0;
+	int nr = nr_held;
+
+	for (int i = 0; i < nr; i++) {
+		if (held[i].had - held[i].asked < 10000)
+			continue;
+		waits++;
+		delay += held[i].had - held[i].asked;
+		for (int k = 0; k < nr; k++) {
+			uint64_t from = held[k].had > held[i].asked ? held[k].had : held[i].asked;
+			uint64_t to = held[k].gave < held[i].had ? held[k].gave : held[i].had;
+
+			if (k != i && from < to)
+				pairs[held[k].kind][held[i].kind] += to - from;
+		}
+	}
+	printf("%llu %llu\n", (unsigned long long)waits, (unsigned long long)delay);
+	for (int h = 0; h < NR_KINDS; h++)
+		for (int w = 0; w < NR_KINDS; w++)
+			if (pairs[h][w])
+				printf("%s %s %llu\n", names[h], names[w], (unsigned long long)pairs[h][w]);
+}
+
+static void init_lock(void)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	if (!strcmp(mode, "recursive"))
+		pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	if (!strcmp(mode, "errorcheck"))
+		pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	if (!strcmp(mode, "adaptive"))
+		pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	if (!strcmp(mode, "robust"))
+		pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (!strcmp(mode, "inherit"))
+		pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	if (!strcmp(mode, "shared"))
+		pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&the_lock, &attr);
+	mtx_init(&the_mtx, mtx_plain);
+}
+
+static void fight(long nr)
+{
+	pthread_t threads[4];
+
+	for (long i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, work, (void *)((i < NR_KINDS ? i : 2) | (i == 0 ? nr : 2 * nr) << 4));
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	print_truth();
+}
+
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int turn;
+
+static void *take_turns(void *arg)
+{
+	long own = (long)arg & 1, nr = (long)arg >> 4;
+
+	for (long i = 0; i < nr; i++) {
+		pthread_mutex_lock(&the_lock);
+		while (turn != own)
+			pthread_cond_wait(&changed, &the_lock);
+		nap(100);
+		turn = !turn;
+		pthread_cond_signal(&changed);
+		pthread_mutex_unlock(&the_lock);
+	}
+	return NULL;
+}
+
+static void conditions(long nr)
+{
+	pthread_t threads[2];
+
+	for (long i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, take_turns, (void *)(i | nr << 4));
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	puts("0 0");
+}
+
+static _Atomic int is_over;
+
+static void *fight_on(void *arg)
+{
+	(void)arg;
+	while (!is_over) {
+		pthread_mutex_lock(&the_lock);
+		pthread_mutex_unlock(&the_lock);
+	}
+	return NULL;
+}
+
+static void *contend(void *arg)
+{
+	for (int i = 0; i < 1000; i++) {
+		pthread_mutex_lock(arg);
+		pthread_mutex_unlock(arg);
+	}
+	return NULL;
+}
+
+static int forks(int nr)
+{
+	pthread_t threads[3];
+	int failed = 0, status;
+
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, fight_on, NULL);
+	for (int i = 0; i < nr; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+			pthread_t one;
+
+			alarm(30);
+			pthread_create(&one, NULL, contend, &own);
+			contend(&own);
+			pthread_join(one, NULL);
+			exit(5);
+		}
+		if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 5)
+			failed++;
+	}
+	is_over = 1;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	return failed;
+}
+
+static void *die_with_lock(void *arg)
+{
+	pthread_mutex_lock(arg);
+	return NULL;
+}
+
+static void *try_it(void *arg)
+{
+	struct timespec past = {1, 0};
+
+	printf("trylock %d\n", pthread_mutex_trylock(arg));
+	printf("timedlock %d\n", pthread_mutex_timedlock(arg, &past));
+	printf("clocklock %d\n", pthread_mutex_clocklock(arg, CLOCK_MONOTONIC, &past));
+	printf("unlock %d\n", pthread_mutex_unlock(arg));
+	return NULL;
+}
+
+static void values(void)
+{
+	static const char *const modes[] = {"mutex", "recursive", "errorcheck", "robust", "inherit"};
+	struct timespec past = {1, 0}, wrong = {0, -1};
+	pthread_rwlock_t rw = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_t thread;
+	mtx_t mtx;
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		mode = modes[i];
+		init_lock();
+		errno = 77;
+		printf("%s: lock %d", mode, pthread_mutex_lock(&the_lock));
+		printf(" errno %d", errno);
+		if (i == 1 || i == 2)
+			printf(" again %d", pthread_mutex_lock(&the_lock));
+		if (i == 2)
+			printf(" late %d", pthread_mutex_timedlock(&the_lock, &past));
+		puts("");
+		if (i == 2 || i == 4) {
+			pthread_create(&thread, NULL, try_it, &the_lock);
+			pthread_join(thread, NULL);
+		}
+		printf("unlock %d %d", pthread_mutex_unlock(&the_lock), i ? pthread_mutex_unlock(&the_lock) : 0);
+		puts("");
+	}
+	mode = "robust";
+	init_lock();
+	pthread_create(&thread, NULL, die_with_lock, &the_lock);
+	pthread_join(thread, NULL);
+	printf("owner dead %d", pthread_mutex_lock(&the_lock));
+	printf(" %d", pthread_mutex_unlock(&the_lock));
+	printf(" %d\n", pthread_mutex_lock(&the_lock));
+	printf("rd %d", pthread_rwlock_rdlock(&rw));
+	printf(" rd %d", pthread_rwlock_rdlock(&rw));
+	printf(" late %d", pthread_rwlock_timedwrlock(&rw, &past));
+	printf(" wrong %d", pthread_rwlock_timedwrlock(&rw, &wrong));
+	printf(" un %d %d", pthread_rwlock_unlock(&rw), pthread_rwlock_unlock(&rw));
+	printf(" wr %d", pthread_rwlock_wrlock(&rw));
+	printf(" own %d\n", pthread_rwlock_rdlock(&rw));
+	mtx_init(&mtx, mtx_timed);
+	printf("mtx %d", mtx_lock(&mtx));
+	printf(" late %d", mtx_timedlock(&mtx, &past));
+	printf(" un %d\n", mtx_unlock(&mtx));
+}
+
+int main(int argc, char **argv)
+{
+	long nr = argc > 2 ? atol(argv[2]) : 0;
+
+	mode = argc > 1 ? argv[1] : "";
+	init_lock();
+	if (!strcmp(mode, "values"))
+		values();
+	else if (!strcmp(mode, "fork"))
+		return forks((int)nr) ? 4 : 0;
+	else if (!strcmp(mode, "condition"))
+		conditions(nr);
+	else if (!strcmp(mode, "free"))
+		for (long i = 0; i < nr; i++) {
+			pthread_mutex_lock(&the_lock);
+			pthread_mutex_unlock(&the_lock);
+		}
+	else
+		fight(nr);
+	return 0;
+}
