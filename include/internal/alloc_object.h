@@ -38,6 +38,8 @@ struct csink_alloc_counts {
 struct csink_alloc_agent {
 	/* May signals be blocked, as they have to be for a sample? Not under a filter that kills for the call. */
 	bool (*may_block)(void);
+	/* CLOCK_MONOTONIC, by no function that a program may define, and where reading a clock does no harm. */
+	uint64_t (*now_ns)(void);
 	/*
 	 * Store a sample of the calling thread.
 	 * @uc      program counter, stack pointer and callee-saved registers of the caller of malloc, at the call.

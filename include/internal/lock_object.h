@@ -19,6 +19,7 @@
 struct csink_lock_agent {
 	/* May signals be blocked, as they have to be for the next two? */
 	bool (*may_block)(void);
+	uint64_t (*now_ns)(void); /* csink_alloc_agent's */
 	/* The calling thread's stack from @uc on; 0: it cannot be stored. What it costs is less than a microsecond. */
 	uint32_t (*stack)(const ucontext_t *uc);
 	/* An entry of the recording for waits, whose sums are the caller's to add to; NULL: the recording is full. */

@@ -347,7 +347,8 @@ static inline uint32_t csink_cell_bytes(uint32_t nr_events)
 
 /*
  * How long one stack waited for a lock while another one held it (`-e lock`). Both are rows or cells, whose stacks
- * alone count here. Atomic sums; there may be several of the same.
+ * alone count here. Atomic sums; there may be several of the same. Also what is in use at the end (`-e alloc`): bytes
+ * and objects are in the place of time and number.
  */
 struct csink_rec_wait {
 	struct csink_entry head;
@@ -357,6 +358,7 @@ struct csink_rec_wait {
 	uint64_t delay_ns;    /* CLOCK_MONOTONIC */
 	uint64_t contentions; /* waits that began with this holder */
 };
+#define CSINK_WAIT_OTHER_LOCKS 0 /* in place of an address: all for which there was no more room */
 enum csink_wait_holder {
 	CSINK_WAIT_UNKNOWN,   /* it released the lock in a way that was not seen */
 	CSINK_WAIT_HAND_OFF,  /* nobody: the lock was free, the waiter not on a CPU yet */

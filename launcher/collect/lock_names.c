@@ -5,12 +5,10 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <inttypes.h>
+#include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <libiberty/demangle.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
@@ -18,16 +16,22 @@
 #include "launcher/base/format.h"
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
+#include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/profile/demangle.h"
 
 /* ---- variables of objects ---- */
 
+struct variable {
+	uint64_t start, end;
+	csink_str_t name;
+};
+
 struct object {
 	csink_str_t path;
-	int fd;
-	Elf *elf; /* NULL: it cannot be read */
-	uint64_t low, high;
+	uint64_t low, high; /* of the file's addresses; low above high: it cannot be read */
+	struct variable *all;
+	uint32_t nr, cap;
 };
 
 struct csink_lock_names {
@@ -35,19 +39,62 @@ struct csink_lock_names {
 	uint32_t nr, cap;
 };
 
-static void learn_bounds(struct object *object)
+static void learn_bounds(struct object *object, Elf *elf)
 {
 	size_t nr = 0;
 	GElf_Phdr phdr;
 
-	object->low = UINT64_MAX;
-	elf_getphdrnum(object->elf, &nr);
+	elf_getphdrnum(elf, &nr);
 	for (size_t i = 0; i < nr; i++) {
-		if (!gelf_getphdr(object->elf, (int)i, &phdr) || phdr.p_type != PT_LOAD)
+		if (!gelf_getphdr(elf, (int)i, &phdr) || phdr.p_type != PT_LOAD)
 			continue;
 		object->low = CSINK_MIN(object->low, phdr.p_vaddr);
 		object->high = CSINK_MAX(object->high, phdr.p_vaddr + phdr.p_memsz);
 	}
+}
+
+CSINK_COMPARE_BY(compare_variables, struct variable, start, end)
+
+static void learn_variables(struct collector *c, struct object *object, Elf *elf)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	GElf_Sym sym;
+
+	while ((scn = elf_nextscn(elf, scn))) {
+		Elf_Data *data;
+
+		if (!gelf_getshdr(scn, &shdr) || (shdr.sh_type != SHT_SYMTAB && shdr.sh_type != SHT_DYNSYM))
+			continue;
+		data = elf_getdata(scn, NULL);
+		for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
+			const char *name = elf_strptr(elf, shdr.sh_link, sym.st_name);
+
+			if (GELF_ST_TYPE(sym.st_info) != STT_OBJECT || !sym.st_size || !name || !*name ||
+			    sym.st_value > UINT64_MAX - sym.st_size)
+				continue;
+			if (CSINK_GROW(object->all, object->nr, object->cap))
+				return;
+			object->all[object->nr++] = (struct variable){sym.st_value, sym.st_value + sym.st_size,
+								      csink_profile_str(c->p, name)};
+		}
+	}
+	if (object->nr)
+		qsort(object->all, object->nr, sizeof(*object->all), compare_variables);
+}
+
+static void learn(struct collector *c, struct object *object, const char *path)
+{
+	CSINK_AUTO_CLOSE int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+	if (!elf)
+		return;
+	learn_bounds(object, elf);
+	learn_variables(c, object, elf);
+	elf_end(elf);
 }
 
 /* NULL without memory. */
@@ -65,77 +112,78 @@ static const struct object *object_of(struct collector *c, const char *path)
 	if (!names || CSINK_GROW(names->all, names->nr, names->cap))
 		return NULL;
 	object = &names->all[names->nr++];
-	*object = (struct object){.path = id, .fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY)};
-	elf_version(EV_CURRENT);
-	if (object->fd >= 0)
-		object->elf = elf_begin(object->fd, ELF_C_READ, NULL);
-	if (object->elf)
-		learn_bounds(object);
+	*object = (struct object){.path = id, .low = UINT64_MAX};
+	learn(c, object, path);
 	return object;
 }
 
 void csink_lock_names_free(struct csink_lock_names *names)
 {
-	for (uint32_t i = 0; names && i < names->nr; i++) {
-		elf_end(names->all[i].elf);
-		if (names->all[i].fd >= 0)
-			close(names->all[i].fd);
-	}
+	for (uint32_t i = 0; names && i < names->nr; i++)
+		free(names->all[i].all);
 	if (names)
 		free(names->all);
 	free(names);
 }
 
-/* The variable that holds an address of the file. */
-static const char *variable_at(const struct object *object, uint64_t address, uint64_t *offset)
+/* The variable that holds an address of the file; NULL: none. */
+static const struct variable *variable_at(const struct object *object, uint64_t address)
 {
-	const char *name = NULL;
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	GElf_Sym sym;
+	uint32_t low = 0, high = object->nr;
 
-	while (!name && (scn = elf_nextscn(object->elf, scn))) {
-		Elf_Data *data;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
 
-		if (!gelf_getshdr(scn, &shdr) || (shdr.sh_type != SHT_SYMTAB && shdr.sh_type != SHT_DYNSYM))
-			continue;
-		data = elf_getdata(scn, NULL);
-		for (int i = 0; data && gelf_getsym(data, i, &sym) && !name; i++) {
-			if (GELF_ST_TYPE(sym.st_info) != STT_OBJECT || address - sym.st_value >= sym.st_size)
-				continue;
-			*offset = address - sym.st_value;
-			name = elf_strptr(object->elf, shdr.sh_link, sym.st_name);
-		}
+		if (object->all[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return name;
+	for (uint32_t i = low; i-- > 0 && low - i < 16;) /* some lie within others */
+		if (address < object->all[i].end)
+			return &object->all[i];
+	return NULL;
+}
+
+/* Data follows code: of the objects whose code is below an address, the nearest. */
+static const struct csink_rec_module *module_below(const struct csink_recorded *rec, uint64_t address)
+{
+	const struct csink_rec_module *nearest = NULL;
+
+	for (uint32_t i = 0; i < rec->nr_modules; i++)
+		if (!rec->modules[i]->is_vdso && rec->modules[i]->start <= address &&
+		    (!nearest || rec->modules[i]->start > nearest->start))
+			nearest = rec->modules[i];
+	return nearest;
 }
 
 csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, int32_t pid,
 				    uint64_t address)
 {
+	const struct csink_rec_module *module = module_below(rec, address);
+	const struct object *object = module ? object_of(c, module->path) : NULL;
+	const struct variable *variable;
 	char text[512];
+	uint64_t at;
 
-	for (uint32_t i = 0; i < rec->nr_modules; i++) {
-		const struct csink_rec_module *module = rec->modules[i];
-		const struct object *object = module->is_vdso ? NULL : object_of(c, module->path);
-		uint64_t at = address - module->bias, offset = 0;
-		const char *name;
-
-		if (!object || !object->elf || at < object->low || at >= object->high)
-			continue;
-		name = variable_at(object, at, &offset);
-		if (name) {
-			CSINK_AUTO_FREE char *plain = csink_demangle(name, DMGL_PARAMS | DMGL_ANSI, NULL);
-
-			snprintf(text, sizeof(text) - 24, "%.400s", plain ? plain : name);
-			if (offset)
-				csink_append(text, sizeof(text), "+%" PRIu64, offset);
-		} else {
-			snprintf(text, sizeof(text), "[%s+0x%" PRIx64 "]", csink_base_name(module->path), at);
-		}
+	if (address == CSINK_WAIT_OTHER_LOCKS)
+		return csink_profile_str(c->p, "[other locks]");
+	at = module ? address - module->bias : 0;
+	if (!object || at < object->low || at >= object->high) {
+		snprintf(text, sizeof(text), "[0x%" PRIx64 " of process %d]", address, (int)pid);
 		return csink_profile_str(c->p, text);
 	}
-	snprintf(text, sizeof(text), "[0x%" PRIx64 " of process %d]", address, (int)pid);
+	variable = variable_at(object, at);
+	if (variable) {
+		const char *name = csink_profile_text(c->p, variable->name);
+		CSINK_AUTO_FREE char *plain = csink_demangle(name, DMGL_PARAMS | DMGL_ANSI, NULL);
+
+		snprintf(text, sizeof(text) - 24, "%.400s", plain ? plain : name);
+		if (at != variable->start)
+			csink_append(text, sizeof(text), "+%" PRIu64, at - variable->start);
+	} else {
+		snprintf(text, sizeof(text), "[%.400s+0x%" PRIx64 "]", csink_base_name(module->path), at);
+	}
 	return csink_profile_str(c->p, text);
 }
 

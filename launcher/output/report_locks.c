@@ -34,18 +34,35 @@ static void waiter_of(const struct csink_profile *p, uint32_t stack, char *text,
 	}
 }
 
-static int add_wait(struct wait_rows *rows, const struct wait_row *wait)
+static int compare_cells(const void *a, const void *b)
 {
-	for (uint32_t i = 0; i < rows->nr; i++) {
-		struct wait_row *row = &rows->all[i];
+	const struct wait_row *first = a, *second = b;
 
-		if (row->lock != wait->lock || row->holder != wait->holder || strcmp(row->waiter, wait->waiter) != 0)
+	if (first->lock != second->lock)
+		return first->lock < second->lock ? -1 : 1;
+	if (first->holder != second->holder)
+		return first->holder < second->holder ? -1 : 1;
+	return strcmp(first->waiter, second->waiter);
+}
+
+/* One row for each lock, holder and waiter. */
+static void join_rows(struct wait_rows *rows)
+{
+	uint32_t nr = 0;
+
+	if (rows->nr)
+		qsort(rows->all, rows->nr, sizeof(*rows->all), compare_cells);
+	for (uint32_t i = 0; i < rows->nr; i++) {
+		struct wait_row *row = nr ? &rows->all[nr - 1] : NULL;
+
+		if (!row || compare_cells(row, &rows->all[i])) {
+			rows->all[nr++] = rows->all[i];
 			continue;
-		row->delay = csink_add(row->delay, wait->delay);
-		row->contentions = csink_add(row->contentions, wait->contentions);
-		return 0;
+		}
+		row->delay = csink_add(row->delay, rows->all[i].delay);
+		row->contentions = csink_add(row->contentions, rows->all[i].contentions);
 	}
-	return CSINK_APPEND(rows->all, rows->nr, rows->cap, *wait) ? 0 : -ENOMEM;
+	rows->nr = nr;
 }
 
 static int compare_delays(const void *a, const void *b)
@@ -77,8 +94,9 @@ static int collect_rows(const struct csink_profile *p, uint32_t delay, uint32_t 
 		row.lock = lock ? lock->str : 0;
 		row.holder = holder ? holder->str : 0;
 		waiter_of(p, p->samples[i].stack, row.waiter, sizeof(row.waiter));
-		err = add_wait(rows, &row);
+		err = CSINK_APPEND(rows->all, rows->nr, rows->cap, row) ? 0 : -ENOMEM;
 	}
+	join_rows(rows);
 	return err;
 }
 

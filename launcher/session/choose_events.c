@@ -16,10 +16,11 @@ static const struct csink_event_roots roots; /* the system's own */
 
 bool csink_list_has(const char *list, const char *name)
 {
-	const char *at = strstr(list, name);
+	/* "lock:NAME" is a tracepoint. */
+	const char *at = strstr(list, name), *ends = strcmp(name, "lock") ? ",:/}" : ",}";
 	size_t length = strlen(name);
 
-	while (at && ((at != list && !strchr(",{", at[-1])) || (at[length] && !strchr(",:/}", at[length]))))
+	while (at && ((at != list && !strchr(",{", at[-1])) || (at[length] && !strchr(ends, at[length]))))
 		at = strstr(at + 1, name);
 	return at != NULL;
 }

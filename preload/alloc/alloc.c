@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <ucontext.h>
 
 #include "include/internal/alloc_object.h"
@@ -254,10 +253,7 @@ static void undo(size_t bytes)
 
 static uint32_t milliseconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint32_t)((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+	return (uint32_t)(agent.now_ns() / 1000000);
 }
 
 /* What the countdown has counted goes to more, and it begins again. */
@@ -271,10 +267,7 @@ static void count_down_from(uint64_t left)
 
 static void seed(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	self.random = ((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uintptr_t)&self) * 0x9e3779b97f4a7c15ULL;
+	self.random = (agent.now_ns() ^ (uintptr_t)&self << 20) * 0x9e3779b97f4a7c15ULL;
 	self.random |= !self.random;
 	csink_random_next(&self.random);
 }

@@ -56,6 +56,7 @@ static const int32_t large[] = {
 #define OWN_CALLS(X) \
 	X("rt_sigreturn", rt_sigreturn, CSINK_CALLS_RETURN, 0) \
 	X("rt_sigprocmask", rt_sigprocmask, CSINK_CALLS_PROBE | LIFE, -1, NOWHERE, 0, 8) \
+	X("sigaltstack", sigaltstack, LIFE, NOWHERE, NOWHERE) \
 	X("rt_sigaction", rt_sigaction, LIFE, SIGUSR1, NOWHERE, NOWHERE, 8) \
 	X("madvise", madvise, CSINK_CALLS_MEMORY, NOWHERE, 4096, MADV_POPULATE_WRITE) \
 	X("mremap", mremap, CSINK_CALLS_MEMORY, NOWHERE, 4096, 8192, 0) \

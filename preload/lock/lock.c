@@ -50,6 +50,8 @@ static struct csink_lock_agent agent; /* all NULL: it has not begun */
 	X(pthread_cond_wait, (pthread_cond_t *v, pthread_mutex_t *m), (v, m)) \
 	X(pthread_cond_timedwait, (pthread_cond_t *v, pthread_mutex_t *m, const struct timespec *t), (v, m, t)) \
 	X(pthread_cond_clockwait, (pthread_cond_t *v, pthread_mutex_t *m, clockid_t c, const struct timespec *t), (v, m, c, t)) \
+	X(cnd_wait, (cnd_t *v, mtx_t *m), (v, m)) \
+	X(cnd_timedwait, (cnd_t *v, mtx_t *m, const struct timespec *t), (v, m, t)) \
 	X(mtx_lock, (mtx_t *m), (m)) \
 	X(mtx_trylock, (mtx_t *m), (m)) \
 	X(mtx_timedlock, (mtx_t *m, const struct timespec *t), (m, t)) \
@@ -86,19 +88,39 @@ static void *find(const char *name)
 	return NULL;
 }
 
-/* A libc that lacks the function has no caller of it. */
+/* What a function gives that libc lacks: of those that programs call none is, but for the first half of ours. */
+#define NONE (-1)
+
 #define X(name, arguments, values)                                                                                     \
 	static int first_##name arguments                                                                              \
 	{                                                                                                              \
 		void *found = find(#name);                                                                             \
                                                                                                                        \
 		if (!found)                                                                                            \
-			return ENOSYS;                                                                                 \
+			return NONE;                                                                                   \
 		__atomic_store_n((void **)&next.name, found, __ATOMIC_RELAXED);                                        \
 		return next.name values;                                                                               \
 	}
 NEXT(X)
 #undef X
+
+/*
+ * From glibc 2.25 on, before 2.30, to try a lock of this kind could leave other threads asleep (its bug 23844): there
+ * they are passed on. What came with 2.30 shows which it is.
+ */
+static int no_try(pthread_rwlock_t *lock)
+{
+	(void)lock;
+	return NONE;
+}
+
+static void choose_tries(void)
+{
+	if (find("pthread_rwlock_clockrdlock"))
+		return;
+	next.pthread_rwlock_tryrdlock = no_try;
+	next.pthread_rwlock_trywrlock = no_try;
+}
 
 /* ---- who waits ---- */
 
@@ -115,7 +137,6 @@ struct release {
 struct slot {
 	_Alignas(64) _Atomic uint32_t nr_waiting;
 	_Atomic uint32_t nr_releases;
-	_Atomic uint64_t lock; /* that the first of them waits for */
 	struct release *_Atomic releases;
 };
 static struct slot slots[NR_SLOTS];
@@ -125,19 +146,13 @@ static struct slot *slot_of(const void *lock)
 	return &slots[((uintptr_t)lock >> 3) * 0x9e3779b97f4a7c15ULL >> 52];
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* A wait that is over, until its thread releases the lock. */
 struct wait {
 	const void *lock; /* NULL: there is none */
 	uint64_t begin_ns, end_ns;
 	uint32_t waiter;
+	uint32_t first_release, last_release; /* of the slot, by their numbers */
+	bool is_late;                         /* who released it last was still being walked */
 };
 
 static __thread struct {
@@ -153,7 +168,7 @@ static struct cell {
 	struct csink_rec_wait *_Atomic entry;
 } * cells;
 
-static struct csink_rec_wait *entry_of(uint32_t waiter, uint32_t holder, uint64_t lock)
+static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint64_t lock)
 {
 	uint64_t key = (lock ^ (uint64_t)waiter << 32 ^ holder) * 0x9e3779b97f4a7c15ULL;
 
@@ -168,11 +183,18 @@ static struct csink_rec_wait *entry_of(uint32_t waiter, uint32_t holder, uint64_
 		if (atomic_load_explicit(&cell->key, memory_order_relaxed) != key)
 			continue;
 		entry = atomic_load_explicit(&cell->entry, memory_order_acquire);
-		if (entry && entry->waiter == waiter && entry->holder == holder && entry->lock == lock)
+		if (!entry) /* another thread is making it */
+			return agent.entry(waiter, holder, lock);
+		if (entry->waiter == waiter && entry->holder == holder && entry->lock == lock)
 			return entry;
 	}
-	/* Full, or the first one of that key is being made by another thread: one of its own. */
-	return agent.entry(waiter, holder, lock);
+	return NULL;
+}
+
+/* Where there is no more room for locks, all others are one. */
+static struct csink_rec_wait *entry_of(uint32_t waiter, uint32_t holder, uint64_t lock)
+{
+	return find_entry(waiter, holder, lock) ?: find_entry(waiter, holder, CSINK_WAIT_OTHER_LOCKS);
 }
 
 static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t nr)
@@ -190,12 +212,13 @@ struct cut {
 	uint32_t holder;
 };
 
-/* The releases in a wait, oldest first; how many there are. */
-static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct cut *out)
+/* The releases in a wait, oldest first; how many there are. *is_late: one of them is still being walked. */
+static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct cut *out, bool *is_late)
 {
 	struct release *all = atomic_load_explicit(&slot->releases, memory_order_acquire);
 	uint32_t nr = 0;
 
+	*is_late = false;
 	for (uint32_t i = 0; all && i < NR_RELEASES; i++) {
 		uint64_t time_ns = atomic_load_explicit(&all[i].time_ns, memory_order_acquire);
 		uint32_t holder = atomic_load_explicit(&all[i].holder, memory_order_relaxed), k;
@@ -206,6 +229,7 @@ static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct
 		atomic_thread_fence(memory_order_acquire);
 		if (atomic_load_explicit(&all[i].time_ns, memory_order_relaxed) != time_ns)
 			continue;
+		*is_late |= holder == PENDING;
 		for (k = nr++; k && out[k - 1].time_ns > time_ns; k--)
 			out[k] = out[k - 1];
 		out[k] = (struct cut){time_ns, holder == PENDING ? CSINK_WAIT_UNKNOWN : holder};
@@ -213,27 +237,32 @@ static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct
 	return nr;
 }
 
-/* Who held the lock until each release; from the last one on, nobody: the waiter was not on a CPU yet. */
+/*
+ * Who held the lock until each release; from the last one on, nobody: the waiter was not on a CPU yet. One whose stack
+ * is still being walked, as it lost its CPU to the waiter, is asked for once more at the thread's next slow call.
+ */
 static void finish_wait(void)
 {
 	struct cut cuts[NR_RELEASES];
 	struct wait wait = self.wait;
 	uint64_t from_ns = wait.begin_ns;
+	bool is_late;
 	uint32_t nr;
 
+	nr = take_releases(&wait, slot_of(wait.lock), cuts, &is_late);
+	if (is_late && !wait.is_late) {
+		self.wait.is_late = true;
+		return;
+	}
 	self.wait.lock = NULL;
-	nr = take_releases(&wait, slot_of(wait.lock), cuts);
+	agent.total(wait.end_ns - wait.begin_ns, 1);
+	if (nr && wait.last_release - wait.first_release > NR_RELEASES)
+		cuts[0].holder = CSINK_WAIT_UNKNOWN; /* there is no room for those before */
 	for (uint32_t i = 0; i < nr; i++) {
 		add(&wait, cuts[i].holder, cuts[i].time_ns - from_ns, !i);
 		from_ns = cuts[i].time_ns;
 	}
 	add(&wait, nr ? CSINK_WAIT_HAND_OFF : CSINK_WAIT_UNKNOWN, wait.end_ns - from_ns, !nr);
-}
-
-static void begin_wait(struct slot *slot, const void *lock)
-{
-	if (!atomic_fetch_add_explicit(&slot->nr_waiting, 1, memory_order_acq_rel))
-		atomic_store_explicit(&slot->lock, (uintptr_t)lock, memory_order_relaxed);
 }
 
 static uint32_t walk(const struct csink_caller *caller)
@@ -304,37 +333,56 @@ static bool passes_on(void)
 	return !agent.may_block || !agent.may_block();
 }
 
+static void end_waiting(struct slot *slot)
+{
+	uint32_t nr = atomic_load_explicit(&slot->nr_waiting, memory_order_relaxed);
+
+	/* In a child that a handler has forked meanwhile, nobody waits. */
+	while (nr && !atomic_compare_exchange_weak(&slot->nr_waiting, &nr, nr - 1))
+		;
+}
+
 /* The lock is not free. The stack is walked before the wait, which it is a part of. */
 static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum how how, const struct csink_caller *caller)
 {
 	struct slot *slot = slot_of(lock);
-	struct wait wait = {.lock = lock, .begin_ns = now_ns()};
+	struct wait wait = {.lock = lock, .begin_ns = agent.now_ns()};
 	uint64_t mask;
 	int err;
 
-	begin_wait(slot, lock);
+	atomic_fetch_add_explicit(&slot->nr_waiting, 1, memory_order_acq_rel);
 	if (csink_block(&mask)) {
-		if (self.wait.lock)
-			finish_wait(); /* of a lock that the thread still holds */
+		if (self.wait.lock) { /* a lock that the thread still holds, or one that was late */
+			self.wait.is_late = true;
+			finish_wait();
+		}
 		wait.waiter = walk(caller);
 		csink_unblock(&mask);
 	}
+	wait.first_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
 	err = lock_now(lock, b, c, how);
-	wait.end_ns = now_ns();
-	atomic_fetch_sub_explicit(&slot->nr_waiting, 1, memory_order_relaxed);
-	agent.total(wait.end_ns - wait.begin_ns, 1);
-	if (wait.waiter)
+	wait.last_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
+	wait.end_ns = CSINK_MAX(agent.now_ns(), wait.begin_ns);
+	end_waiting(slot);
+	if (!wait.waiter) {
+		agent.total(wait.end_ns - wait.begin_ns, 1);
+	} else if (csink_block(&mask)) {
 		self.wait = wait;
+		if (err && err != EOWNERDEAD) { /* no release follows */
+			self.wait.is_late = true;
+			finish_wait();
+		}
+		csink_unblock(&mask);
+	}
 	return err;
 }
 
-/* Before the lock is released: the place for who does it. NULL: nobody waits for this one. */
+/* Before the lock is released: the place for who does it. NULL: nobody waits. */
 static struct release *begin_release(struct slot *slot, const void *lock)
 {
 	struct release *all, *release;
 
-	if (!atomic_load_explicit(&slot->nr_waiting, memory_order_relaxed) ||
-	    atomic_load_explicit(&slot->lock, memory_order_relaxed) != (uintptr_t)lock)
+	if (!atomic_load_explicit(&slot->nr_waiting, memory_order_relaxed))
 		return NULL;
 	all = atomic_load_explicit(&slot->releases, memory_order_acquire);
 	if (!all) {
@@ -352,30 +400,51 @@ static struct release *begin_release(struct slot *slot, const void *lock)
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&release->lock, (uintptr_t)lock, memory_order_relaxed);
 	atomic_store_explicit(&release->holder, PENDING, memory_order_relaxed);
-	atomic_store_explicit(&release->time_ns, now_ns(), memory_order_release);
+	atomic_store_explicit(&release->time_ns, agent.now_ns(), memory_order_release);
 	return release;
 }
 
 /* After the release: the lock may be gone with its memory, only its address counts. */
-static void end_release(struct release *release, const void *lock, const struct csink_caller *caller)
+static void end_release(struct release *release, const void *lock, bool is_released, const struct csink_caller *caller)
 {
-	uint64_t mask;
+	uint64_t mask, time_ns;
+	uint32_t holder;
 
 	if (!csink_block(&mask))
 		return;
-	if (release)
-		atomic_store_explicit(&release->holder, walk(caller), memory_order_relaxed);
+	if (release && !is_released) {
+		atomic_store_explicit(&release->time_ns, 0, memory_order_relaxed);
+	} else if (release) {
+		time_ns = atomic_load_explicit(&release->time_ns, memory_order_relaxed);
+		holder = walk(caller);
+		/* The place may be another release's by now. */
+		if (atomic_load_explicit(&release->time_ns, memory_order_relaxed) == time_ns)
+			atomic_store_explicit(&release->holder, holder, memory_order_relaxed);
+	}
 	if (self.wait.lock == lock)
 		finish_wait();
 	csink_unblock(&mask);
 }
 
+/* Is it locked more than once by this thread? As glibc has it; C11's mutexes are the same. */
+static bool is_nested(const void *lock, enum how how)
+{
+	const pthread_mutex_t *mutex = lock;
+
+	return how != RW_UNLOCK && (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE_NP &&
+	       mutex->__data.__count > 1;
+}
+
 static int unlock(void *lock, enum how how, const struct csink_caller *caller)
 {
-	struct release *release = begin_release(slot_of(lock), lock);
-	int err = lock_now(lock, 0, 0, how);
+	struct release *release;
+	int err;
 
-	end_release(release, lock, caller);
+	if (is_nested(lock, how))
+		return lock_now(lock, 0, 0, how);
+	release = begin_release(slot_of(lock), lock);
+	err = lock_now(lock, 0, 0, how);
+	end_release(release, lock, !err, caller);
 	return err;
 }
 
@@ -401,13 +470,13 @@ static inline __attribute__((always_inline)) bool is_watched(const void *lock)
 }
 
 /* Taken if it is free, as by the call itself: with the same results, but for BUSY. */
-#define LOCK(name, arguments, try, busy, how, b, c)                                                                    \
+#define LOCK(name, arguments, values, try, busy, how, b, c)                                                            \
 	CSINK_EXPORT int name arguments                                                                                \
 	{                                                                                                              \
 		int err = next.try(lock);                                                                              \
                                                                                                                        \
 		if (CSINK_LIKELY(err != (busy)))                                                                       \
-			return err;                                                                                    \
+			return CSINK_UNLIKELY(err == NONE) ? next.name values : err;                                   \
 		return csink_slow_entry_int((uintptr_t)lock, (uintptr_t)(b), (uintptr_t)(c), how);                     \
 	}
 #define UNLOCK(name, arguments, how)                                                                                   \
@@ -418,27 +487,28 @@ static inline __attribute__((always_inline)) bool is_watched(const void *lock)
 		return csink_slow_entry_int((uintptr_t)lock, 0, 0, how);                                               \
 	}
 
-LOCK(pthread_mutex_lock, (pthread_mutex_t * lock), pthread_mutex_trylock, EBUSY, MUTEX, 0, 0)
-LOCK(pthread_mutex_timedlock, (pthread_mutex_t * lock, const struct timespec *until), pthread_mutex_trylock, EBUSY,
-     MUTEX_TIMED, until, 0)
+LOCK(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), pthread_mutex_trylock, EBUSY, MUTEX, 0, 0)
+LOCK(pthread_mutex_timedlock, (pthread_mutex_t * lock, const struct timespec *until), (lock, until),
+     pthread_mutex_trylock, EBUSY, MUTEX_TIMED, until, 0)
 LOCK(pthread_mutex_clocklock, (pthread_mutex_t * lock, clockid_t clock, const struct timespec *until),
-     pthread_mutex_trylock, EBUSY, MUTEX_CLOCK, clock, until)
+     (lock, clock, until), pthread_mutex_trylock, EBUSY, MUTEX_CLOCK, clock, until)
 UNLOCK(pthread_mutex_unlock, (pthread_mutex_t * lock), MUTEX_UNLOCK)
 
-LOCK(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), pthread_rwlock_tryrdlock, EBUSY, READ, 0, 0)
-LOCK(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const struct timespec *until), pthread_rwlock_tryrdlock,
-     EBUSY, READ_TIMED, until, 0)
+LOCK(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_tryrdlock, EBUSY, READ, 0, 0)
+LOCK(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
+     pthread_rwlock_tryrdlock, EBUSY, READ_TIMED, until, 0)
 LOCK(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
-     pthread_rwlock_tryrdlock, EBUSY, READ_CLOCK, clock, until)
-LOCK(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), pthread_rwlock_trywrlock, EBUSY, WRITE, 0, 0)
-LOCK(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const struct timespec *until), pthread_rwlock_trywrlock,
-     EBUSY, WRITE_TIMED, until, 0)
+     (lock, clock, until), pthread_rwlock_tryrdlock, EBUSY, READ_CLOCK, clock, until)
+LOCK(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_trywrlock, EBUSY, WRITE, 0, 0)
+LOCK(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
+     pthread_rwlock_trywrlock, EBUSY, WRITE_TIMED, until, 0)
 LOCK(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
-     pthread_rwlock_trywrlock, EBUSY, WRITE_CLOCK, clock, until)
+     (lock, clock, until), pthread_rwlock_trywrlock, EBUSY, WRITE_CLOCK, clock, until)
 UNLOCK(pthread_rwlock_unlock, (pthread_rwlock_t * lock), RW_UNLOCK)
 
-LOCK(mtx_lock, (mtx_t * lock), mtx_trylock, thrd_busy, MTX, 0, 0)
-LOCK(mtx_timedlock, (mtx_t * lock, const struct timespec *until), mtx_trylock, thrd_busy, MTX_TIMED, until, 0)
+LOCK(mtx_lock, (mtx_t * lock), (lock), mtx_trylock, thrd_busy, MTX, 0, 0)
+LOCK(mtx_timedlock, (mtx_t * lock, const struct timespec *until), (lock, until), mtx_trylock, thrd_busy, MTX_TIMED,
+     until, 0)
 UNLOCK(mtx_unlock, (mtx_t * lock), MTX_UNLOCK)
 
 /*
@@ -446,7 +516,7 @@ UNLOCK(mtx_unlock, (mtx_t * lock), MTX_UNLOCK)
  * stack in. That wait itself is none for a lock. Under the version in which libc has these now, so that the calls of
  * old programs, with another layout of conditions, are libc's: see libcountersink-lock.map.
  */
-static void release_in_condition(pthread_mutex_t *lock)
+static void release_in_condition(void *lock)
 {
 	CSINK_KEEP_ERRNO;
 	struct release *release;
@@ -486,6 +556,18 @@ CSINK_EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex
 	return next.pthread_cond_clockwait(condition, lock, clock, until);
 }
 
+CSINK_EXPORT int cnd_wait(cnd_t *condition, mtx_t *lock)
+{
+	release_in_condition(lock);
+	return next.cnd_wait(condition, lock);
+}
+
+CSINK_EXPORT int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict lock, const struct timespec *restrict until)
+{
+	release_in_condition(lock);
+	return next.cnd_timedwait(condition, lock, until);
+}
+
 /* ---- what the agent calls ---- */
 
 static void start(const struct csink_lock_agent *from)
@@ -494,13 +576,15 @@ static void start(const struct csink_lock_agent *from)
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	cells = csink_raw_failed(at) ? NULL : (struct cell *)at;
+	choose_tries();
 	agent = *from;
 }
 
 static void forked(void)
 {
 	for (uint32_t i = 0; i < NR_SLOTS; i++)
-		atomic_store_explicit(&slots[i].nr_waiting, 0, memory_order_relaxed);
+		if (atomic_load_explicit(&slots[i].nr_waiting, memory_order_relaxed)) /* touch no other page */
+			atomic_store_explicit(&slots[i].nr_waiting, 0, memory_order_relaxed);
 	if (cells)
 		csink_rawcall(SYS_madvise, cells, NR_CELLS * sizeof(*cells), MADV_DONTNEED);
 	self.wait.lock = NULL;

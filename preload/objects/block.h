@@ -22,8 +22,7 @@ static inline bool csink_block(uint64_t *before)
 	uint64_t all = ~own;
 	stack_t stack = {.ss_flags = 0};
 
-	csink_rawcall(SYS_sigaltstack, NULL, &stack);
-	if (stack.ss_flags & SS_ONSTACK)
+	if (csink_rawcall(SYS_sigaltstack, NULL, &stack) || stack.ss_flags & SS_ONSTACK)
 		return false;
 	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof(all));
 	return true;

@@ -66,6 +66,15 @@ is "$? $(cat err)" '0 ' '300 forks of a program whose threads fight for a lock: 
 run -e lock -- "$T" condition 300
 is "$?" 0 'threads that wait for conditions'
 unlike "$("$COUNTERSINK" report -a x.pb.gz)" 'pthread_cond' 'waits for a condition are no waits for a lock'
+run -e lock -- "$T" nested 30
+like "$("$COUNTERSINK" report -a x.pb.gz)" ' hold_outer .* hold_outer ' 'a recursive lock is held by who has it first'
+unlike "$("$COUNTERSINK" report -a x.pb.gz | sed -n '/^Waits/,$p')" 'hold_inner' 'and not released by who has it again'
+for mode in no_clock no_stacks; do
+	"$T" $mode 30 >plain 2>&1
+	plain=$?
+	run -e lock,alloc:period=64 -- "$T" $mode 30
+	is "$? $(cat out err)" "$plain $(cat plain)" "$mode: the program ends as it does otherwise"
+done
 run -e lock -- "$T" free 100000
 unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'locks that nobody waits for leave nothing'
 run -e lock,alloc -- "$T" mutex 20

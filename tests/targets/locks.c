@@ -7,16 +7,24 @@
  *     rwlock HOLDS          writers, and readers that hold together
  *     condition HOLDS       threads that wait for a condition with the lock
  *     free PAIRS            no thread waits: lock and unlock alone
+ *     nested HOLDS          a recursive lock, which is taken and given back again and again within
+ *     no_clock HOLDS        reading the time stamp counter is a fault
+ *     no_stacks HOLDS       a filter kills for sigaltstack(2)
  *     fork NR               threads that fight for a lock, while another one forks
  *     values                prints what each function of the locks returns in cases that are not plain
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
@@ -156,12 +164,74 @@ static void print_truth(void)
 				printf("%s %s %llu\n", names[h], names[w], (unsigned long long)pairs[h][w]);
 }
 
+NOINLINE void hold_inner(void)
+{
+	pthread_mutex_lock(&the_lock);
+	pthread_mutex_unlock(&the_lock);
+	__asm__ volatile("");
+}
+
+NOINLINE void hold_outer(void)
+{
+	pthread_mutex_lock(&the_lock);
+	for (int i = 0; i < 10; i++) {
+		nap(300);
+		hold_inner();
+	}
+	pthread_mutex_unlock(&the_lock);
+	__asm__ volatile("");
+}
+
+static void *work_nested(void *arg)
+{
+	for (long i = 0; i < (long)arg; i++) {
+		hold_outer();
+		nap(100);
+	}
+	return NULL;
+}
+
+/* No clock is read, and nothing logged. */
+static void *work_plainly(void *arg)
+{
+	for (long i = 0; i < (long)arg; i++) {
+		pthread_mutex_lock(&the_lock);
+		nap(300);
+		pthread_mutex_unlock(&the_lock);
+	}
+	return NULL;
+}
+
+static void run_three(void *(*start)(void *), long nr)
+{
+	pthread_t threads[3];
+
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, start, (void *)nr);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	puts("0 0");
+}
+
+static int forbid_stacks(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sigaltstack, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 static void init_lock(void)
 {
 	pthread_mutexattr_t attr;
 
 	pthread_mutexattr_init(&attr);
-	if (!strcmp(mode, "recursive"))
+	if (!strcmp(mode, "recursive") || !strcmp(mode, "nested"))
 		pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	if (!strcmp(mode, "errorcheck"))
 		pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
@@ -343,7 +413,16 @@ int main(int argc, char **argv)
 		return forks((int)nr) ? 4 : 0;
 	else if (!strcmp(mode, "condition"))
 		conditions(nr);
-	else if (!strcmp(mode, "free"))
+	else if (!strcmp(mode, "nested"))
+		run_three(work_nested, nr);
+	else if (!strcmp(mode, "no_clock")) {
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+		run_three(work_plainly, nr);
+	} else if (!strcmp(mode, "no_stacks")) {
+		if (forbid_stacks())
+			return 6;
+		run_three(work_plainly, nr);
+	} else if (!strcmp(mode, "free"))
 		for (long i = 0; i < nr; i++) {
 			pthread_mutex_lock(&the_lock);
 			pthread_mutex_unlock(&the_lock);

@@ -115,7 +115,7 @@ void csink_objects_thread(struct csink_thread *thread)
 
 static bool may_block(void)
 {
-	return !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_PAUSE);
+	return !csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_PAUSE | CSINK_CALLS_MEMORY);
 }
 
 struct asked {
@@ -220,8 +220,8 @@ void csink_objects_in_use(void)
 
 void csink_objects_begin(struct csink_writer *writer)
 {
-	static const struct csink_alloc_agent alloc = {may_block, sample, wait_entry};
-	static const struct csink_lock_agent lock = {may_block, stack_of, wait_entry, total_waits};
+	static const struct csink_alloc_agent alloc = {may_block, csink_now_ns, sample, wait_entry};
+	static const struct csink_lock_agent lock = {may_block, csink_now_ns, stack_of, wait_entry, total_waits};
 	char text[400];
 
 	for (uint32_t i = 0; has_alloc() && csink_alloc_object.unseen(i, text, sizeof(text)); i++) {
