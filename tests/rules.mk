@@ -373,6 +373,10 @@ bench-wall: all $(B)/tests/targets/parallel ## measure what functions gain a run
 bench-alloc: all $(B)/tests/bench/alloc_pairs $(B)/tests/targets/allocates ## what sampling of allocations costs, beside jemalloc's, tcmalloc's and heaptrack; and its errors (BENCH_RUNS)
 	@BUILD=$(CURDIR)/$(B) tests/bench/allocations
 
+.PHONY: bench-lock
+bench-lock: all $(B)/tests/bench/lock_pairs ## what the measurement of waits costs a lock that nobody waits for (BENCH_RUNS)
+	@BUILD=$(CURDIR)/$(B) tests/bench/locks
+
 .PHONY: bench-recording
 bench-recording: all ## measure what a recording takes: ten minutes of python3 at the default rate
 	@BUILD=$(CURDIR)/$(B) tests/bench/recording
