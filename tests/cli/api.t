@@ -41,6 +41,11 @@ newer_than_2_17() {
 		if (v[1] > 2 || v[2] > 17) print $8 }' | sort -u | xargs
 }
 is "$(newer_than_2_17 "$LIB")" "" "the injected library needs no function of a glibc after 2.17"
+for object in alloc lock; do
+	is "$(newer_than_2_17 "${LIB%/*}/countersink/libcountersink-$object.so")" "" "nor does the preload object of -e $object"
+	is "$(readelf -VW "${LIB%/*}/countersink/libcountersink-$object.so" | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\)[. ].*/\1/p' | awk '$1 > 17')" "" \
+		"or any version after it"
+done
 isnt "$(newer_than_2_17 "$API")" "" "the point above would see one: the API library has some"
 is "$(readelf -VW "$LIB" | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\)[. ].*/\1/p' | awk '$1 > 17')" "" \
 	"the injected library needs no version of glibc after 2.17, of a symbol or without one"

@@ -47,7 +47,7 @@ for tree in "$NEAR" "$FAR"; do
 	ok "the sources are built in ${tree#"$TMP"/}" make -s -j2 -C "$tree/$NAME"
 done
 for file in bin/countersink bin/countersink-send lib/libcountersink.so "lib/libcountersink-api.so.${NAME#*-}" \
-	lib/libcountersink-api.a lib/countersink/qemu_count.so; do
+	lib/libcountersink-api.a lib/countersink/qemu_count.so lib/countersink/libcountersink-alloc.so lib/countersink/libcountersink-lock.so; do
 	[ -e "$BUILT/$file" ] || continue # no libcurl here
 	ok "$file has the same bytes in both, with its debug information" cmp "$NEAR/$NAME/build/$file" "$FAR/$NAME/build/$file"
 done
