@@ -361,7 +361,7 @@ struct csink_rec_wait {
 #define CSINK_WAIT_OTHER_LOCKS 0 /* in place of an address: all for which there was no more room */
 enum csink_wait_holder {
 	CSINK_WAIT_UNKNOWN,   /* it released the lock in a way that was not seen */
-	CSINK_WAIT_HAND_OFF,  /* nobody: the lock was free, the waiter not on a CPU yet */
+	CSINK_WAIT_HAND_OFF,  /* the lock was free, the waiter not on a CPU yet */
 	CSINK_WAIT_CONDITION, /* a thread that went on to wait for a condition */
 	CSINK_WAIT_IN_USE, /* no wait: what is in use at the end of an allocation by this stack, in bytes and objects */
 	CSINK_WAIT_NR_HOLDERS

@@ -333,12 +333,12 @@ static void add_unstored(struct reading *r)
 
 /* ---- waits for locks ---- */
 
-/* A label that csink_collect_holders() gives its text, or one of those that are nobody. */
+/* A label that csink_collect_holders() gives its text, or a text for no holder. */
 static struct csink_profile_label holder_label(struct reading *r, uint32_t holder)
 {
-	static const char *const nobody[CSINK_WAIT_NR_HOLDERS] = {
+	static const char *const no_holder[CSINK_WAIT_NR_HOLDERS] = {
 		[CSINK_WAIT_UNKNOWN] = "[unknown]",
-		[CSINK_WAIT_HAND_OFF] = "[nobody: the waiter was not running yet]",
+		[CSINK_WAIT_HAND_OFF] = "[free: the waiter was not running yet]",
 		[CSINK_WAIT_CONDITION] = "[a thread that went on to wait for a condition]"};
 	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_HOLDER)};
 	uint32_t index = CSINK_RECORDED_NONE, callers[CSINK_MAX_DEPTH], nr = 0;
@@ -349,7 +349,7 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 	if (holder >= CSINK_WAIT_NR_HOLDERS)
 		index = csink_recorded_row_at(r->rec, holder >> 1);
 	if (index == CSINK_RECORDED_NONE) {
-		label.str = csink_profile_str(c->p, nobody[holder < CSINK_WAIT_NR_HOLDERS ? holder : 0]);
+		label.str = csink_profile_str(c->p, no_holder[holder < CSINK_WAIT_NR_HOLDERS ? holder : 0]);
 		return label;
 	}
 	row = &r->rec->rows[index];

@@ -1,6 +1,6 @@
 /*
  * The program's locks, measured: who waits, for which lock, and who released it meanwhile. A lock that is free costs a
- * trylock, an unlock that nobody waits for a load. Who waits is registered; who releases a lock that somebody waits for
+ * trylock, an unlock without a waiter a load. Who waits is registered; who releases a lock that somebody waits for
  * walks its own stack, after the unlock. The waiter cuts its wait at each of these releases, when it unlocks itself.
  *
  * Any thread, at any time: before constructors run, too. No lock of ours, and no call of libc's but the clock and the
@@ -238,8 +238,8 @@ static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct
 }
 
 /*
- * Who held the lock until each release; from the last one on, nobody: the waiter was not on a CPU yet. One whose stack
- * is still being walked, as it lost its CPU to the waiter, is asked for once more at the thread's next slow call.
+ * Who held the lock until each release; from the last one on it is free: the waiter was not on a CPU yet. One whose
+ * stack is still being walked, as it lost its CPU to the waiter, is asked for once more at the thread's next slow call.
  */
 static void finish_wait(void)
 {
@@ -337,7 +337,7 @@ static void end_waiting(struct slot *slot)
 {
 	uint32_t nr = atomic_load_explicit(&slot->nr_waiting, memory_order_relaxed);
 
-	/* In a child that a handler has forked meanwhile, nobody waits. */
+	/* In a child that a handler has forked meanwhile, no thread waits. */
 	while (nr && !atomic_compare_exchange_weak(&slot->nr_waiting, &nr, nr - 1))
 		;
 }
@@ -377,7 +377,7 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum how how, const st
 	return err;
 }
 
-/* Before the lock is released: the place for who does it. NULL: nobody waits. */
+/* Before the lock is released: the place for who does it. NULL: no thread waits. */
 static struct release *begin_release(struct slot *slot, const void *lock)
 {
 	struct release *all, *release;

@@ -52,7 +52,7 @@ for mode in mutex recursive errorcheck adaptive robust inherit shared mtx timed 
 done
 like "$(cat report)" '^Waits for locks, [0-9.]+ m?s of all threads together in [0-9]+ waits:$' 'the report has a table of waits'
 like "$(cat report)" '^ +delay % +delay contentions  lock +waiter +holder$' 'with waiter, lock and holder'
-like "$(cat report)" '\[nobody: the waiter was not running yet\]' 'and the time in which nobody held it'
+like "$(cat report)" '\[free: the waiter was not running yet\]' 'and the time in which it was free'
 is "$("$COUNTERSINK" report --json x.pb.gz | python3 -c 'import json, sys; print(*sorted(k for k in json.load(sys.stdin)["rows"][0]["values"] if k in ("delay", "contentions")))')" \
 	'contentions delay' 'sample types have the names that pprof gives them'
 like "$("$COUNTERSINK" report x.pb.gz | sed -n '/self %/{n;p;}' | head -1)" ' take_lock$' 'the first table has who waited'
@@ -62,7 +62,7 @@ like "$("$COUNTERSINK" report x.pb.gz | sed -n '/self %/{n;p;}' | head -1)" ' ta
 run -e lock -- "$T" values
 is "$(cat out)" "$(cat plain)" 'each function returns what it returns otherwise'
 run -e lock -- "$T" fork 300
-is "$? $(cat err)" '0 ' '300 forks of a program whose threads fight for a lock: no child hangs or fails'
+is "$? $(cat err)" '0 ' '300 forks of a program whose threads contend for a lock: no child hangs or fails'
 run -e lock -- "$T" condition 300
 is "$?" 0 'threads that wait for conditions'
 unlike "$("$COUNTERSINK" report -a x.pb.gz)" 'pthread_cond' 'waits for a condition are no waits for a lock'
@@ -76,7 +76,7 @@ for mode in no_clock no_stacks; do
 	is "$? $(cat out err)" "$plain $(cat plain)" "$mode: the program ends as it does otherwise"
 done
 run -e lock -- "$T" free 100000
-unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'locks that nobody waits for leave nothing'
+unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'uncontended locks leave nothing'
 run -e lock,alloc -- "$T" mutex 20
 is "$?" 0 'lock and alloc together'
 like "$("$COUNTERSINK" report x.pb.gz)" '^  allocated ' 'both are there'

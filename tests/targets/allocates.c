@@ -98,7 +98,7 @@ static void functions(uint64_t goal)
 	}
 }
 
-/* The compiler knows what these do, and would leave them out. */
+/* The compiler would leave out calls whose effect it can see. */
 static void *(*volatile do_malloc)(size_t) = malloc;
 static void *(*volatile do_calloc)(size_t, size_t) = calloc;
 static void *(*volatile do_realloc)(void *, size_t) = realloc;

@@ -10,7 +10,7 @@
  *     nested HOLDS          a recursive lock, which is taken and given back again and again within
  *     no_clock HOLDS        reading the time stamp counter is a fault
  *     no_stacks HOLDS       a filter kills for sigaltstack(2)
- *     fork NR               threads that fight for a lock, while another one forks
+ *     fork NR               threads that contend for a lock, while another one forks
  *     values                prints what each function of the locks returns in cases that are not plain
  */
 #include <errno.h>
