@@ -257,6 +257,16 @@ static void add_tallies(struct collector *c)
 	}
 }
 
+static void add_unseen(struct collector *c, const struct csink_outside *outside)
+{
+	if (outside->has_alloc)
+		csink_profile_fact_add(c->p, CSINK_FACT_WARNING,
+				       "allocations of programs that cannot be injected are not seen");
+	if (outside->has_lock)
+		csink_profile_fact_add(c->p, CSINK_FACT_WARNING,
+				       "waits for locks in programs that cannot be injected are not seen");
+}
+
 void csink_collect_facts(struct collector *c)
 {
 	const struct csink_outside *outside = description(c);
@@ -281,9 +291,8 @@ void csink_collect_facts(struct collector *c)
 	add_losses(c);
 	add_alloc_losses(c);
 	add_tallies(c);
-	if (outside && outside->has_alloc &&
+	if (outside &&
 	    (csink_profile_fact(p, CSINK_FACT_OUTSIDE, 0) || csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0)))
-		csink_profile_fact_add(p, CSINK_FACT_WARNING,
-				       "allocations of programs that cannot be injected are not seen");
+		add_unseen(c, outside);
 	add_machine(p);
 }

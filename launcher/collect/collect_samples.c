@@ -122,13 +122,24 @@ static int64_t spread(struct spread *spread, uint64_t weight)
 	return value;
 }
 
+/* The first event of a recording that has a flag; nr_events: none. */
+static uint32_t event_with(const struct csink_recorded *rec, uint32_t flag)
+{
+	uint32_t first = 0;
+
+	while (first < rec->header.nr_events && !(rec->header.events[first].flags & flag))
+		first++;
+	return first;
+}
+
 /* The rows' sums, and so the factors. Of what is in use, nothing was counted: as of what was allocated. */
 static void make_spreads(struct reading *r)
 {
 	const struct csink_rec_header *header = &r->rec->header;
+	uint32_t nr_rows = event_with(r->rec, CSINK_EVENT_ALLOCATED) < header->nr_events ? r->rec->nr_rows : 0;
 	double sums[CSINK_MAX_EVENTS] = {0};
 
-	for (uint32_t i = 0; i < r->rec->nr_rows; i++)
+	for (uint32_t i = 0; i < nr_rows; i++)
 		for (uint32_t e = 0; e < header->nr_events; e++)
 			sums[e] += (double)r->rec->weights[(size_t)i * header->nr_events + e];
 	for (uint32_t e = 0; e < header->nr_events; e++) {
@@ -411,16 +422,6 @@ static void add_in_use(struct reading *r, const struct csink_rec_wait *wait, uin
 		  csink_profile_labels_add(r->c->p, labels,
 					   csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels)),
 		  values);
-}
-
-/* The first event of a recording that has a flag; nr_events: none. */
-static uint32_t event_with(const struct csink_recorded *rec, uint32_t flag)
-{
-	uint32_t first = 0;
-
-	while (first < rec->header.nr_events && !(rec->header.events[first].flags & flag))
-		first++;
-	return first;
 }
 
 static void add_waits(struct reading *r)

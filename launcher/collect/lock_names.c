@@ -18,6 +18,7 @@
 #include "launcher/base/regular.h"
 #include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
+#include "launcher/profile/append_functions.h"
 #include "launcher/profile/demangle.h"
 
 /* ---- variables of objects ---- */
@@ -189,19 +190,6 @@ csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_reco
 
 /* ---- who holds them ---- */
 
-/* With those that are inlined there, at most nr. Returns how many more there may be. */
-static uint32_t add_names(const struct csink_profile *p, uint32_t location, uint32_t nr, char *text, size_t size)
-{
-	const struct csink_profile_location *at = &p->locations[location];
-
-	for (uint32_t i = 0; i < at->nr_lines && nr; i++, nr--)
-		csink_append(text, size, "%s%s", *text ? " < " : "",
-			     csink_profile_text(p, p->functions[p->lines[at->first_line + i].function].name));
-	if (!at->nr_lines && nr--)
-		csink_append(text, size, "%s[unknown]", *text ? " < " : "");
-	return nr;
-}
-
 void csink_collect_holders(struct collector *c)
 {
 	csink_str_t key = csink_profile_str_find(c->p, CSINK_LABEL_HOLDER);
@@ -218,7 +206,7 @@ void csink_collect_holders(struct collector *c)
 		*text = '\0';
 		left = CSINK_ARRAY_SIZE(holder->locations);
 		for (uint32_t k = 0; k < holder->nr && left; k++)
-			left = add_names(c->p, holder->locations[k], left, text, sizeof(text));
+			left = csink_append_functions(c->p, holder->locations[k], left, text, sizeof(text));
 		label->str = csink_profile_str(c->p, text);
 		label->num = 0;
 	}

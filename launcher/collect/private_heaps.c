@@ -2,10 +2,9 @@
  * Memory that programs do not take from malloc: what `-e alloc` cannot see of them is noted, one line for each kind.
  * Called for each recording with allocations; the launcher's one thread.
  */
-#include <fcntl.h>
+#include <fnmatch.h>
 #include <gelf.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
@@ -13,47 +12,40 @@
 #include "launcher/base/regular.h"
 #include "launcher/collect/collect_impl.h"
 
-/* By the beginning of an object's file name, or all of it. */
+enum heap { PYTHON, JAVA, V8, PHP, NR_HEAPS };
+
+static const char *const notes[NR_HEAPS] = {
+	[PYTHON] =
+		"Python's objects of at most 512 bytes are in arenas of its own, whose allocations are not seen; with "
+		"PYTHONMALLOC=malloc they are",
+	[JAVA] = "Java's objects are in the heap of the virtual machine, whose allocations are not seen; its native "
+		 "ones "
+		 "are",
+	[V8] = "JavaScript's objects are in V8's heap, whose allocations are not seen; buffers and native ones are",
+	[PHP] = "PHP's values are in chunks of its own, whose allocations are not seen; with USE_ZEND_ALLOC=0 they are",
+};
+
+/* Patterns of objects' file names. */
 static const struct {
 	const char *name;
-	bool is_whole;
-	const char *note;
-} heaps[] = {
-	{"libpython", false,
-	 "Python's objects of at most 512 bytes are in arenas of its own, whose allocations are not seen; with "
-	 "PYTHONMALLOC=malloc they are"},
-	{"python", false,
-	 "Python's objects of at most 512 bytes are in arenas of its own, whose allocations are not seen; with "
-	 "PYTHONMALLOC=malloc they are"},
-	{"libjvm.so", true,
-	 "Java's objects are in the heap of the virtual machine, whose allocations are not seen; its native ones are"},
-	{"node", true,
-	 "JavaScript's objects are in V8's heap, whose allocations are not seen; buffers and native ones are"},
-	{"libnode.so", false,
-	 "JavaScript's objects are in V8's heap, whose allocations are not seen; buffers and native ones are"},
-	{"php", false,
-	 "PHP's values are in chunks of its own, whose allocations are not seen; with USE_ZEND_ALLOC=0 they are"},
-	{"libphp", false,
-	 "PHP's values are in chunks of its own, whose allocations are not seen; with USE_ZEND_ALLOC=0 they are"},
+	enum heap heap;
+} owners[] = {
+	{"libpython[0-9]*", PYTHON}, {"python[0-9]*", PYTHON},
+	{"libjvm.so", JAVA},         {"node", V8},
+	{"libnode.so*", V8},         {"php", PHP},
+	{"php[0-9]*", PHP},          {"libphp*", PHP},
 };
 
 static void note_modules(struct collector *c, const struct csink_recorded *rec)
 {
-	const char *noted = NULL;
+	bool has[NR_HEAPS] = {false};
 
-	for (uint32_t i = 0; i < rec->nr_modules; i++) {
-		const char *name = csink_base_name(rec->modules[i]->path);
-
-		for (size_t k = 0; k < CSINK_ARRAY_SIZE(heaps); k++) {
-			bool is_it = heaps[k].is_whole ? !strcmp(name, heaps[k].name)
-						       : !strncmp(name, heaps[k].name, strlen(heaps[k].name));
-
-			if (!is_it || (noted && !strcmp(noted, heaps[k].note)))
-				continue;
-			noted = heaps[k].note;
-			csink_collect_tally(c, CSINK_FACT_NOTE, "%s", noted);
-		}
-	}
+	for (uint32_t i = 0; i < rec->nr_modules; i++)
+		for (size_t k = 0; k < CSINK_ARRAY_SIZE(owners); k++)
+			has[owners[k].heap] |= !fnmatch(owners[k].name, csink_base_name(rec->modules[i]->path), 0);
+	for (uint32_t heap = 0; heap < NR_HEAPS; heap++)
+		if (has[heap])
+			csink_collect_tally(c, CSINK_FACT_NOTE, "%s", notes[heap]);
 }
 
 /* Allocators that are linked into a program under names of their own, as Rust's crates do it. */

@@ -29,6 +29,7 @@ static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static int resolve_events(struct csink_gate_runner *runner, char *why, size_t why_size)
 {
 	struct csink_event_error err;
+	uint64_t period = 0;
 
 	/* One place is for CPU time. */
 	if (csink_choose_planned(runner->texts[CSINK_OPT_EVENTS], CSINK_MAX_EVENTS - 1, &runner->events,
@@ -36,14 +37,8 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 		return csink_why(-EINVAL, why, why_size, "option --events: %s", err.line);
 	if (*runner->events.text)
 		runner->texts[CSINK_OPT_EVENTS] = runner->events.text;
-	runner->texts[CSINK_OPT_ALLOC] = "";
-	runner->texts[CSINK_OPT_LOCK] = runner->events.has_lock ? "yes" : "";
-	if (runner->events.alloc_period) {
-		snprintf(runner->alloc_text, sizeof(runner->alloc_text), "%llu%s",
-			 (unsigned long long)runner->events.alloc_period,
-			 runner->events.alloc_is_first ? ",first" : "");
-		runner->texts[CSINK_OPT_ALLOC] = runner->alloc_text;
-	}
+	csink_own_values(&runner->events, &period, false, runner->alloc_text, &runner->texts[CSINK_OPT_LOCK]);
+	runner->texts[CSINK_OPT_ALLOC] = runner->alloc_text;
 	return 0;
 }
 
@@ -233,6 +228,7 @@ int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t paddi
 {
 	/* Some 10 KiB, and the stack may be small (ulimit -s 64). There is one run at a time. */
 	static struct making making;
+	const char *missing;
 	bool inject;
 	int err;
 
@@ -245,6 +241,12 @@ int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t paddi
 	if (err)
 		return err;
 	inject = profile && !csink_injection_prepare(&making.injection, argv[0], outcome->why, sizeof(outcome->why));
+	missing = inject ? csink_missing_object(making.injection.library, runner->texts) : NULL;
+	if (missing) {
+		snprintf(outcome->why, sizeof(outcome->why), "%s is not beside the library (incomplete installation?)",
+			 missing);
+		inject = false;
+	}
 	err = make(&making, argv, padding, inject);
 	close_streams(&making);
 	if (!err && inject && !outcome->exec_errno)

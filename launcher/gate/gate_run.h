@@ -27,7 +27,7 @@ struct csink_gate_runner {
 	const char *output; /* a file that has the stdout of the latest run that is judged; likewise */
 	bool is_counted;    /* a run without a profile is judged, too */
 	struct csink_chosen_events events;
-	char frequency_text[24], alloc_text[48];
+	char frequency_text[24], alloc_text[CSINK_ALLOC_TEXT];
 	char event_reason[160];
 	struct csink_reservation reservation;
 	struct csink_inherited inherited;

@@ -6,6 +6,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/output/report_impl.h"
+#include "launcher/profile/append_functions.h"
 
 struct wait_row {
 	csink_str_t lock, holder;
@@ -25,13 +26,8 @@ static void waiter_of(const struct csink_profile *p, uint32_t stack, char *text,
 	uint32_t left = 3;
 
 	*text = '\0';
-	for (uint32_t i = range->first; i < range->first + range->nr && left; i++) {
-		const struct csink_profile_location *at = &p->locations[p->stack_ids[i]];
-
-		for (uint32_t k = 0; k < at->nr_lines && left; k++, left--)
-			csink_append(text, size, "%s%s", *text ? " < " : "",
-				     csink_profile_text(p, p->functions[p->lines[at->first_line + k].function].name));
-	}
+	for (uint32_t i = range->first; i < range->first + range->nr && left; i++)
+		left = csink_append_functions(p, p->stack_ids[i], left, text, size);
 }
 
 static int compare_cells(const void *a, const void *b)

@@ -165,3 +165,18 @@ int csink_choose_planned(const char *list, uint32_t max, struct csink_chosen_eve
 		chosen->text[0] = '\0';
 	return failed;
 }
+
+void csink_own_values(struct csink_chosen_events *chosen, uint64_t *period, bool finds_leaks, char *alloc,
+		      const char **lock)
+{
+	*lock = !chosen->has_lock ? "" : chosen->lock_is_first ? "first" : "yes";
+	*alloc = '\0';
+	if (!chosen->alloc_period)
+		return;
+	if (*period && !chosen->alloc_has_period)
+		chosen->alloc_period = CSINK_MAX(CSINK_MIN(*period, CSINK_ALLOC_MAX_PERIOD), CSINK_ALLOC_MIN_PERIOD);
+	if (chosen->is_alloc_alone)
+		*period = 0;
+	snprintf(alloc, CSINK_ALLOC_TEXT, "%llu%s%s", (unsigned long long)chosen->alloc_period,
+		 chosen->alloc_is_first ? ",first" : "", finds_leaks ? ",leaks" : "");
+}

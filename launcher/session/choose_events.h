@@ -33,7 +33,7 @@ int csink_choose_listed(const char *list, struct csink_event_spec *specs, uint32
 int csink_choose_sampling(const char *list, struct csink_event_spec *specs, uint32_t max, char *reason, size_t size,
 			  struct csink_event_error *err);
 
-/** Is one of "alloc" and "lock" in a list? Context: any. */
+/** Is "alloc" or "lock" in a list? @name  which of them. Context: any. */
 bool csink_list_has(const char *list, const char *name);
 
 /**
@@ -44,5 +44,15 @@ bool csink_list_has(const char *list, const char *name);
  */
 int csink_choose_planned(const char *list, uint32_t max, struct csink_chosen_events *chosen, char *reason, size_t size,
 			 struct csink_event_error *err);
+
+/**
+ * What the library and its preload objects are told of "alloc" and "lock": the values of their options, "" where they
+ * are not in the list.
+ * @period  what was asked for of all events, 0: nothing; where alloc stands alone, it is alloc's, and set to 0.
+ * @alloc   CSINK_ALLOC_TEXT bytes.
+ */
+#define CSINK_ALLOC_TEXT 48
+void csink_own_values(struct csink_chosen_events *chosen, uint64_t *period, bool finds_leaks, char *alloc,
+		      const char **lock);
 
 #endif

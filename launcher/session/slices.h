@@ -96,7 +96,7 @@ int csink_slices_begin(struct csink_slices *slices);
  */
 int csink_slices_finish(struct csink_slices *slices);
 
-/** Are the recordings of the whole run there, to be reported? If not, that is said. */
+/** Are the recordings of the whole run there, to be reported? If not, a message is printed. */
 bool csink_slices_has_whole(const struct csink_slices *slices);
 
 /** Say how many there are, and which is the last one. */

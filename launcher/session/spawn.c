@@ -12,8 +12,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "include/internal/lock_object.h"
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
 #include "preload/core/preload_entry.h"
@@ -65,6 +67,15 @@ bool csink_object_is_there(const char *library, const char *object)
 		return false;
 	strcpy(end, object);
 	return !access(path, R_OK);
+}
+
+const char *csink_missing_object(const char *library, const char *const *texts)
+{
+	if (*texts[CSINK_OPT_ALLOC] && !csink_object_is_there(library, CSINK_ALLOC_LIBRARY))
+		return CSINK_ALLOC_LIBRARY;
+	if (*texts[CSINK_OPT_LOCK] && !csink_object_is_there(library, CSINK_LOCK_LIBRARY))
+		return CSINK_LOCK_LIBRARY;
+	return NULL;
 }
 
 int csink_library_find(char path[PATH_MAX], char *why, size_t why_size)

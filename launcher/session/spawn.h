@@ -30,6 +30,9 @@ int csink_library_file(const char *entry, size_t length, char path[PATH_MAX]);
 /** Is a preload object where the entry of the library leads to? */
 bool csink_object_is_there(const char *library, const char *object);
 
+/** The file of a preload object that the options ask for and that is not there; NULL: none. */
+const char *csink_missing_object(const char *library, const char *const *texts);
+
 /**
  * The environment of the command: the launcher's own with LD_PRELOAD appended to, the resolved options in their
  * variables, and the run directory.

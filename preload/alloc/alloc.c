@@ -5,9 +5,7 @@
  * Any thread, at any time: before constructors run, in handlers of the program's, in children of vfork. So no lock, and
  * no call of libc's but the allocator's, the clock's and, before all else, the loader's.
  */
-#include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -20,9 +18,9 @@
 #include "include/internal/shared_options.h"
 #include "preload/alloc/draw.h"
 #include "preload/alloc/live.h"
-#include "preload/core/elf_symbol.h"
 #include "preload/objects/block.h"
 #include "preload/objects/caller.h"
+#include "preload/objects/next.h"
 #include "preload/objects/plain_text.h"
 
 /* Not sampled: no allocation is as large. */
@@ -45,188 +43,45 @@ static uint32_t start_ms;
 
 /* ---- the next definitions ---- */
 
-static void *first_malloc(size_t bytes);
-static void *first_calloc(size_t nr, size_t bytes);
-static void *first_realloc(void *block, size_t bytes);
-static void first_free(void *block);
-static void *first_aligned(size_t alignment, size_t bytes);
-static void *first_page(size_t bytes);
-static int first_posix(void **block, size_t alignment, size_t bytes);
+/* clang-format off */
+#define NEXT(X) \
+	X(void *, malloc, (size_t bytes), (bytes)) \
+	X(void *, calloc, (size_t nr, size_t bytes), (nr, bytes)) \
+	X(void *, realloc, (void *block, size_t bytes), (block, bytes)) \
+	X(void, free, (void *block), (block)) \
+	X(void *, memalign, (size_t alignment, size_t bytes), (alignment, bytes)) \
+	X(void *, aligned_alloc, (size_t alignment, size_t bytes), (alignment, bytes)) \
+	X(void *, valloc, (size_t bytes), (bytes)) \
+	X(void *, pvalloc, (size_t bytes), (bytes)) \
+	X(int, posix_memalign, (void **block, size_t alignment, size_t bytes), (block, alignment, bytes))
+/* clang-format on */
+CSINK_NEXT_TABLE(NEXT)
 
-static struct {
-	void *(*malloc)(size_t bytes);
-	void *(*calloc)(size_t nr, size_t bytes);
-	void *(*realloc)(void *block, size_t bytes);
-	void (*free)(void *block);
-	void *(*memalign)(size_t alignment, size_t bytes);
-	void *(*aligned_alloc)(size_t alignment, size_t bytes);
-	void *(*valloc)(size_t bytes);
-	void *(*pvalloc)(size_t bytes);
-	int (*posix_memalign)(void **block, size_t alignment, size_t bytes);
-} next = {first_malloc,  first_calloc, first_realloc, first_free, first_aligned,
-	  first_aligned, first_page,   first_page,    first_posix};
-
-/*
- * Older loaders allocate when they are asked for a symbol: such blocks are from here, and never given back. csink_live_
- * filter has them, so that a free of one comes to its slow half.
- */
-enum { EARLY_BYTES = 16384, UNIT = 16 };
-static _Alignas(UNIT) char early[EARLY_BYTES];
-static _Atomic size_t early_used;
-static __thread bool is_finding __attribute__((tls_model("initial-exec")));
-
-static bool is_early(const void *block)
-{
-	return (uintptr_t)block - (uintptr_t)early < sizeof(early);
-}
-
-static void *early_block(size_t bytes)
-{
-	size_t room = CSINK_ALIGN_UP(CSINK_MAX(bytes, 1UL), (size_t)UNIT), at;
-
-	if (bytes > EARLY_BYTES)
-		return NULL;
-	at = atomic_fetch_add(&early_used, room);
-	if (at + room > EARLY_BYTES)
-		return NULL;
-	csink_live_mark(early + at, (uint32_t)room);
-	return early + at;
-}
-
-/*
- * The versions of dlsym and of the allocator that libc has always had. Where libc has no dlsym, the program has not
- * loaded libdl, and no allocator that needs it.
- */
-#if defined(__x86_64__)
-#define FIRST_VERSION "GLIBC_2.2.5"
-#else
-#define FIRST_VERSION "GLIBC_2.17"
-#endif
-__asm__(".symver dlsym, dlsym@" FIRST_VERSION);
-extern __typeof__(dlsym) dlsym __attribute__((weak));
-extern void *__libc_malloc(size_t bytes), *__libc_calloc(size_t nr, size_t bytes), __libc_free(void *block);
-extern void *__libc_realloc(void *block, size_t bytes), *__libc_memalign(size_t alignment, size_t bytes);
-
-static void *find(const char *name)
-{
-	return &dlsym ? dlsym(RTLD_NEXT, name) : NULL;
-}
-
-/* By memalign alone, which all have. */
-static void *page_by_memalign(size_t bytes)
-{
-	return next.memalign(4096, bytes);
-}
-
-static int posix_by_memalign(void **block, size_t alignment, size_t bytes)
-{
-	void *made;
-
-	if (alignment % sizeof(void *) || alignment & (alignment - 1) || !alignment)
-		return EINVAL;
-	made = next.memalign(alignment, bytes);
-	if (!made)
-		return ENOMEM;
-	*block = made;
-	return 0;
-}
-
-/* The first object that defines a function: the loader's order is that of its list. */
-static const struct link_map *owner_of(const char *function)
-{
-	const struct link_map *map = _r_debug.r_map;
-
-	while (map && !csink_elf_function(map, function))
-		map = map->l_next;
-	return map;
-}
-
+/* Once: each function's first call asks. */
 static bool has_sanitizer(void)
 {
 	static const char names[][16] = {"__asan_init", "__tsan_init", "__lsan_init", "__msan_init", "__hwasan_init"};
+	static bool is_known;
 
+	if (is_known)
+		return is_sanitized;
+	is_known = true;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
-		if (owner_of(names[i]))
+		if (csink_definer(_r_debug.r_map, names[i]))
 			return true;
 	return false;
 }
 
-static void find_all(void)
-{
-	static const char names[][16] = {"malloc",        "calloc", "realloc", "free",          "memalign",
-					 "aligned_alloc", "valloc", "pvalloc", "posix_memalign"};
-	void *const plain[] = {__libc_malloc,   __libc_calloc,    __libc_realloc,   __libc_free,      __libc_memalign,
-			       __libc_memalign, page_by_memalign, page_by_memalign, posix_by_memalign};
-	void *found[CSINK_ARRAY_SIZE(names)];
-	bool is_whole = true;
-
-	_Static_assert(sizeof(found) == sizeof(next), "one for each");
-	is_finding = true;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++) {
-		found[i] = find(names[i]);
-		is_whole &= found[i] || i > 3;
+/* libc has each of them. */
+#define X(type, name, arguments, values)                                                                               \
+	static type first_##name arguments                                                                             \
+	{                                                                                                              \
+		is_sanitized = has_sanitizer();                                                                        \
+		__atomic_store_n((void **)&next.name, csink_next_function(#name), __ATOMIC_RELAXED);                   \
+		return next.name values;                                                                               \
 	}
-	is_finding = false;
-	is_sanitized = has_sanitizer();
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
-		__atomic_store_n((void **)&next + i, is_whole && found[i] ? found[i] : plain[i], __ATOMIC_RELAXED);
-}
-
-static void *first_malloc(size_t bytes)
-{
-	if (is_finding)
-		return early_block(bytes);
-	find_all();
-	return next.malloc(bytes);
-}
-
-static void *first_calloc(size_t nr, size_t bytes)
-{
-	if (is_finding) /* no block is used twice: it is zero */
-		return bytes && nr > EARLY_BYTES / bytes ? NULL : early_block(nr * bytes);
-	find_all();
-	return next.calloc(nr, bytes);
-}
-
-static void *first_realloc(void *block, size_t bytes)
-{
-	if (is_finding)
-		return block ? NULL : early_block(bytes);
-	find_all();
-	return next.realloc(block, bytes);
-}
-
-static void first_free(void *block)
-{
-	if (is_finding)
-		return;
-	find_all();
-	next.free(block);
-}
-
-static void *first_aligned(size_t alignment, size_t bytes)
-{
-	if (is_finding)
-		return NULL;
-	find_all();
-	return next.aligned_alloc(alignment, bytes);
-}
-
-static void *first_page(size_t bytes)
-{
-	if (is_finding)
-		return NULL;
-	find_all();
-	return next.valloc(bytes);
-}
-
-static int first_posix(void **block, size_t alignment, size_t bytes)
-{
-	if (is_finding)
-		return ENOMEM;
-	find_all();
-	return next.posix_memalign(block, alignment, bytes);
-}
+NEXT(X)
+#undef X
 
 /* ---- counting ---- */
 
@@ -350,12 +205,6 @@ static void *change(void *block, size_t bytes, const struct csink_caller *caller
 	bool was_live;
 	void *now;
 
-	if (CSINK_UNLIKELY(is_early(block))) {
-		now = keep(next.malloc(bytes), bytes, caller);
-		if (now)
-			memcpy(now, block, CSINK_MIN(bytes, (size_t)(early + sizeof(early) - (char *)block)));
-		return now;
-	}
 	was_live = block && csink_live_may_be(block) && csink_live_take(block, &item);
 	now = next.realloc(block, bytes);
 	if (!now && bytes && was_live)
@@ -402,8 +251,6 @@ void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const str
 	case REALLOC:
 		return change((void *)a, b, caller);
 	case FREE:
-		if (CSINK_UNLIKELY(is_early((void *)a)))
-			return NULL;
 		csink_live_take((void *)a, &item);
 		next.free((void *)a);
 		return NULL;
@@ -600,8 +447,6 @@ static void in_use(void)
 static void forked(void)
 {
 	csink_live_forked();
-	if (early_used)
-		csink_live_mark(early, sizeof(early));
 	self.counts.more = 0;
 	self.counts.seen = self.counts.objects;
 	self.counts.drawn = self.counts.left;
@@ -620,25 +465,39 @@ static const char *name_of(const struct link_map *map)
 	return *name ? name : "the program";
 }
 
-/* Two lines: that the program's malloc is not ours to count, and that C++'s is not. */
-static bool unseen(uint32_t i, char *text, size_t size)
+/* All that the program allocates. */
+static void describe_unseen(char *text, const char *end)
 {
-	const struct link_map *allocator = owner_of("malloc"), *news = owner_of("_Znwm");
-	bool is_ours = allocator && (const void *)allocator->l_ld == (const void *)_DYNAMIC;
-	char *end = text + size;
+	const struct link_map *allocator = csink_definer(_r_debug.r_map, "malloc");
 
-	*text = '\0';
-	if (i == 0 && is_sanitized) {
+	if (is_sanitized) {
 		csink_plain_append(text, end, "allocations are not seen: a program with a sanitizer is left alone");
-	} else if (i == 0 && allocator && !is_ours) {
+	} else if (allocator && !csink_is_own(allocator)) {
 		text = csink_plain_append(text, end, "allocations are not seen: ");
 		text = csink_plain_append(text, end, name_of(allocator));
 		csink_plain_append(text, end, " has a malloc of its own");
-	} else if (i == 1 && is_ours && !is_sanitized && news && csink_elf_function(news, "malloc")) {
-		text = csink_plain_append(text, end, "what C++ allocates by new is not seen: ");
-		text = csink_plain_append(text, end, name_of(news));
-		csink_plain_append(text, end, " has operators of its own");
 	}
+}
+
+/* What C++ allocates: an allocator's own operators do not call malloc. */
+static void describe_unseen_new(char *text, const char *end)
+{
+	const struct link_map *news = csink_definer(_r_debug.r_map, "_Znwm");
+
+	if (!news || is_sanitized || !csink_elf_function(news, "malloc"))
+		return;
+	text = csink_plain_append(text, end, "what C++ allocates by new is not seen: ");
+	text = csink_plain_append(text, end, name_of(news));
+	csink_plain_append(text, end, " has operators of its own");
+}
+
+static bool unseen(uint32_t i, char *text, size_t size)
+{
+	*text = '\0';
+	if (i == 0)
+		describe_unseen(text, text + size);
+	else if (i == 1)
+		describe_unseen_new(text, text + size);
 	return i < 2;
 }
 

@@ -138,9 +138,3 @@ bool csink_live_next(uint32_t *at, struct csink_live_item *item)
 	}
 	return false;
 }
-
-void csink_live_mark(const void *from, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i += 16)
-		*csink_live_filter_of((uintptr_t)from + i) = STUCK;
-}

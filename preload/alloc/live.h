@@ -48,7 +48,4 @@ bool csink_live_take(const void *address, struct csink_live_item *item);
 /** The first item at a place not below *at, which is set behind it; false: there is none. Context: any. */
 bool csink_live_next(uint32_t *at, struct csink_live_item *item);
 
-/** Let csink_live_may_be() be true for so many bytes for good: blocks that are no allocator's. Context: any. */
-void csink_live_mark(const void *from, uint32_t bytes);
-
 #endif

@@ -7,7 +7,6 @@
  * program's own locks.
  */
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -21,80 +20,51 @@
 #include "include/internal/lock_object.h"
 #include "include/internal/rawcall.h"
 #include "include/internal/shared_options.h"
-#include "preload/core/elf_symbol.h"
 #include "preload/objects/block.h"
 #include "preload/objects/caller.h"
+#include "preload/objects/next.h"
 #include "preload/objects/plain_text.h"
 
 static struct csink_lock_agent agent; /* all NULL: it has not begun */
 
 /* ---- the next definitions ---- */
 
-/* X(result, name, arguments, values) */
 /* clang-format off */
 #define NEXT(X) \
-	X(pthread_mutex_lock, (pthread_mutex_t *m), (m)) \
-	X(pthread_mutex_trylock, (pthread_mutex_t *m), (m)) \
-	X(pthread_mutex_timedlock, (pthread_mutex_t *m, const struct timespec *t), (m, t)) \
-	X(pthread_mutex_clocklock, (pthread_mutex_t *m, clockid_t c, const struct timespec *t), (m, c, t)) \
-	X(pthread_mutex_unlock, (pthread_mutex_t *m), (m)) \
-	X(pthread_rwlock_rdlock, (pthread_rwlock_t *l), (l)) \
-	X(pthread_rwlock_tryrdlock, (pthread_rwlock_t *l), (l)) \
-	X(pthread_rwlock_timedrdlock, (pthread_rwlock_t *l, const struct timespec *t), (l, t)) \
-	X(pthread_rwlock_clockrdlock, (pthread_rwlock_t *l, clockid_t c, const struct timespec *t), (l, c, t)) \
-	X(pthread_rwlock_wrlock, (pthread_rwlock_t *l), (l)) \
-	X(pthread_rwlock_trywrlock, (pthread_rwlock_t *l), (l)) \
-	X(pthread_rwlock_timedwrlock, (pthread_rwlock_t *l, const struct timespec *t), (l, t)) \
-	X(pthread_rwlock_clockwrlock, (pthread_rwlock_t *l, clockid_t c, const struct timespec *t), (l, c, t)) \
-	X(pthread_rwlock_unlock, (pthread_rwlock_t *l), (l)) \
-	X(pthread_cond_wait, (pthread_cond_t *v, pthread_mutex_t *m), (v, m)) \
-	X(pthread_cond_timedwait, (pthread_cond_t *v, pthread_mutex_t *m, const struct timespec *t), (v, m, t)) \
-	X(pthread_cond_clockwait, (pthread_cond_t *v, pthread_mutex_t *m, clockid_t c, const struct timespec *t), (v, m, c, t)) \
-	X(cnd_wait, (cnd_t *v, mtx_t *m), (v, m)) \
-	X(cnd_timedwait, (cnd_t *v, mtx_t *m, const struct timespec *t), (v, m, t)) \
-	X(mtx_lock, (mtx_t *m), (m)) \
-	X(mtx_trylock, (mtx_t *m), (m)) \
-	X(mtx_timedlock, (mtx_t *m, const struct timespec *t), (m, t)) \
-	X(mtx_unlock, (mtx_t *m), (m))
+	X(int, pthread_mutex_lock, (pthread_mutex_t *m), (m)) \
+	X(int, pthread_mutex_trylock, (pthread_mutex_t *m), (m)) \
+	X(int, pthread_mutex_timedlock, (pthread_mutex_t *m, const struct timespec *t), (m, t)) \
+	X(int, pthread_mutex_clocklock, (pthread_mutex_t *m, clockid_t c, const struct timespec *t), (m, c, t)) \
+	X(int, pthread_mutex_unlock, (pthread_mutex_t *m), (m)) \
+	X(int, pthread_rwlock_rdlock, (pthread_rwlock_t *l), (l)) \
+	X(int, pthread_rwlock_tryrdlock, (pthread_rwlock_t *l), (l)) \
+	X(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t *l, const struct timespec *t), (l, t)) \
+	X(int, pthread_rwlock_clockrdlock, (pthread_rwlock_t *l, clockid_t c, const struct timespec *t), (l, c, t)) \
+	X(int, pthread_rwlock_wrlock, (pthread_rwlock_t *l), (l)) \
+	X(int, pthread_rwlock_trywrlock, (pthread_rwlock_t *l), (l)) \
+	X(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t *l, const struct timespec *t), (l, t)) \
+	X(int, pthread_rwlock_clockwrlock, (pthread_rwlock_t *l, clockid_t c, const struct timespec *t), (l, c, t)) \
+	X(int, pthread_rwlock_unlock, (pthread_rwlock_t *l), (l)) \
+	X(int, pthread_cond_wait, (pthread_cond_t *v, pthread_mutex_t *m), (v, m)) \
+	X(int, pthread_cond_timedwait, (pthread_cond_t *v, pthread_mutex_t *m, const struct timespec *t), (v, m, t)) \
+	X(int, pthread_cond_clockwait, (pthread_cond_t *v, pthread_mutex_t *m, clockid_t c, const struct timespec *t), (v, m, c, t)) \
+	X(int, cnd_wait, (cnd_t *v, mtx_t *m), (v, m)) \
+	X(int, cnd_timedwait, (cnd_t *v, mtx_t *m, const struct timespec *t), (v, m, t)) \
+	X(int, mtx_lock, (mtx_t *m), (m)) \
+	X(int, mtx_trylock, (mtx_t *m), (m)) \
+	X(int, mtx_timedlock, (mtx_t *m, const struct timespec *t), (m, t)) \
+	X(int, mtx_unlock, (mtx_t *m), (m))
 /* clang-format on */
 
-/* Each is its own finder first. */
-#define X(name, arguments, values) static int first_##name arguments;
-NEXT(X)
-#undef X
-
-static struct {
-#define X(name, arguments, values) int(*name) arguments;
-	NEXT(X)
-#undef X
-} next = {
-#define X(name, arguments, values) .name = first_##name,
-	NEXT(X)
-#undef X
-};
-
-/* The loader's own order, without the loader: it may hold its lock. */
-static void *find(const char *name)
-{
-	bool is_behind = false;
-
-	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
-		void *found = is_behind ? csink_elf_function(map, name) : NULL;
-
-		if (found)
-			return found;
-		is_behind |= (const void *)map->l_ld == (const void *)_DYNAMIC;
-	}
-	return NULL;
-}
+CSINK_NEXT_TABLE(NEXT)
 
 /* What a function gives that libc lacks: of those that programs call none is, but for the first half of ours. */
 #define NONE (-1)
 
-#define X(name, arguments, values)                                                                                     \
-	static int first_##name arguments                                                                              \
+#define X(type, name, arguments, values)                                                                               \
+	static type first_##name arguments                                                                             \
 	{                                                                                                              \
-		void *found = find(#name);                                                                             \
+		void *found = csink_next_function(#name);                                                              \
                                                                                                                        \
 		if (!found)                                                                                            \
 			return NONE;                                                                                   \
@@ -116,7 +86,7 @@ static int no_try(pthread_rwlock_t *lock)
 
 static void choose_tries(void)
 {
-	if (find("pthread_rwlock_clockrdlock"))
+	if (csink_next_function("pthread_rwlock_clockrdlock"))
 		return;
 	next.pthread_rwlock_tryrdlock = no_try;
 	next.pthread_rwlock_trywrlock = no_try;

@@ -200,6 +200,12 @@ like "$(cat gate.tap)" '^ok [0-9]+ - allocated bytes unchanged: \+0\.0 % \(the s
 mkdir -p of-alloc && cp -r "$BUILD/bin" "$BUILD/lib" of-alloc/
 of-alloc/bin/countersink -q -e task-clock -o p.pb.gz -- env -i "$T" calls 100 >out 2>err
 unlike "$("$COUNTERSINK" report p.pb.gz)" 'unprofiled' "a directory's name that ends like the object's does not matter"
+rm of-alloc/lib/countersink/libcountersink-alloc.so
+of-alloc/bin/countersink -q -e alloc -o p.pb.gz -- "$T" calls 100 >out 2>err
+is "$? $(cat err)" '0 ' 'without its object the program runs, without a message of the loader'
+like "$("$COUNTERSINK" report p.pb.gz)" 'alloc and lock are not measured: libcountersink-alloc\.so is not beside the library' 'and a line reports it'
+of-alloc/bin/countersink gate -e alloc -r 2 -o gate.tap --self-check -- "$T" calls 100 2>err
+like "$(cat gate.tap)" '^# note: functions are not known: libcountersink-alloc\.so is not beside the library' 'the gate, too'
 mkfifo fifo
 cp "$T" replaced
 timeout 60 "$COUNTERSINK" -q -e alloc -o p.pb.gz -- sh -c './replaced calls 100; rm replaced; mv fifo replaced' >out 2>err

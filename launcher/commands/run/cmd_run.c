@@ -9,12 +9,10 @@
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
-#include "include/internal/alloc_object.h"
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "include/internal/event.h"
-#include "include/internal/lock_object.h"
 #include "launcher/attach/boundary_samples.h"
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
@@ -48,7 +46,7 @@ struct run {
 	struct csink_kept_recordings kept; /* of a rank that is being ended */
 	bool quiet, report;
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: the values for the library */
-	char frequency_text[24], period_text[24], alloc_text[48], output_text[2 * PATH_MAX];
+	char frequency_text[24], period_text[24], alloc_text[CSINK_ALLOC_TEXT], output_text[2 * PATH_MAX];
 	struct csink_save save;
 	struct csink_slices slices;
 	bool has_slices;
@@ -95,25 +93,13 @@ static int resolve_events(struct run *run)
 	return 0;
 }
 
-/* What --period says is said of allocations, where nothing else was asked for. */
-static void resolve_alloc(struct run *run, uint64_t *period)
+static void resolve_own(struct run *run, uint64_t *period)
 {
-	struct csink_chosen_events *events = &run->events;
-
-	run->texts[CSINK_OPT_ALLOC] = "";
-	run->texts[CSINK_OPT_LOCK] = !events->has_lock ? "" : events->lock_is_first ? "first" : "yes";
-	run->outside.has_lock = events->has_lock;
-	if (!events->alloc_period)
-		return;
-	if (*period && !events->alloc_has_period)
-		events->alloc_period = CSINK_MAX(CSINK_MIN(*period, CSINK_ALLOC_MAX_PERIOD), CSINK_ALLOC_MIN_PERIOD);
-	if (events->is_alloc_alone)
-		*period = 0;
-	snprintf(run->alloc_text, sizeof(run->alloc_text), "%llu%s%s", (unsigned long long)events->alloc_period,
-		 events->alloc_is_first ? ",first" : "",
-		 csink_options_bool(run->options, CSINK_OPT_LEAKS) ? ",leaks" : "");
+	csink_own_values(&run->events, period, csink_options_bool(run->options, CSINK_OPT_LEAKS), run->alloc_text,
+			 &run->texts[CSINK_OPT_LOCK]);
 	run->texts[CSINK_OPT_ALLOC] = run->alloc_text;
-	run->outside.has_alloc = true;
+	run->outside.has_alloc = *run->alloc_text != 0;
+	run->outside.has_lock = run->events.has_lock;
 }
 
 /* A clock's event costs at each switch of threads, a timer that the kernel's tick serves does not. */
@@ -142,7 +128,7 @@ static int resolve_rate(struct run *run)
 
 	if (csink_rate_resolve(run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate, &wrong))
 		return csink_fail(-EINVAL, "%s", wrong);
-	resolve_alloc(run, &rate.period);
+	resolve_own(run, &rate.period);
 	if (rate.period) {
 		snprintf(run->period_text, sizeof(run->period_text), "%llu", (unsigned long long)rate.period);
 		run->texts[CSINK_OPT_PERIOD] = run->period_text;
@@ -652,21 +638,17 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	return end.exec_errno ? csink_say_exec_failed(run->argv[0], end.exec_errno) : 0;
 }
 
+/* Without an object that was asked for, what it measures is left out, and all else is there. */
 static void leave_out_missing(struct run *run)
 {
-	static const struct {
-		enum csink_opt option;
-		const char *file;
-	} objects[] = {{CSINK_OPT_ALLOC, CSINK_ALLOC_LIBRARY}, {CSINK_OPT_LOCK, CSINK_LOCK_LIBRARY}};
+	const char *missing = run->inject ? csink_missing_object(run->injection.library, run->texts) : NULL;
 
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(objects) && run->inject; i++) {
-		if (!*run->texts[objects[i].option] || csink_object_is_there(run->injection.library, objects[i].file))
-			continue;
-		csink_outside_note(&run->outside,
-				   "%s is not measured: %s is not beside the library (incomplete installation?)",
-				   objects[i].option == CSINK_OPT_ALLOC ? "alloc" : "lock", objects[i].file);
-		run->texts[objects[i].option] = "";
-	}
+	if (!missing)
+		return;
+	csink_outside_note(&run->outside,
+			   "alloc and lock are not measured: %s is not beside the library (incomplete installation?)",
+			   missing);
+	run->texts[CSINK_OPT_ALLOC] = run->texts[CSINK_OPT_LOCK] = "";
 }
 
 static int run_and_report(struct run *run)

@@ -1,0 +1,18 @@
+/* The functions of a place in a stack, as text. */
+#ifndef CSINK_APPEND_FUNCTIONS_H
+#define CSINK_APPEND_FUNCTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct csink_profile;
+
+/**
+ * Append the functions of a location, the innermost first, with those that are inlined there: "take < work < main".
+ * @most  how many of them.
+ * Returns how many more may follow, of the location's callers. Context: any.
+ */
+uint32_t csink_append_functions(const struct csink_profile *p, uint32_t location, uint32_t most, char *text,
+				size_t size);
+
+#endif
