@@ -59,7 +59,7 @@ for type in samples task-clock; do
 	is "$(sum forth.pb.gz "$type")" "$want" "$type add up in the merged profile"
 done
 like "$("$COUNTERSINK" report --csv -e samples forth.pb.gz)" '^read,,8,8,' 'equal functions of two profiles become one row'
-like "$("$COUNTERSINK" report forth.pb.gz)" 'churn' 'the merged profile has symbols'
+like "$("$COUNTERSINK" report --all forth.pb.gz)" 'churn' 'the merged profile has symbols'
 is "$("$COUNTERSINK" report --csv --by module forth.pb.gz | grep -c '/inlines,')" 1 'three runs of one program are one module'
 "$COUNTERSINK" merge -o said.pb.gz one.folded two.folded 2>err
 is "$? $(cat err)" '0 countersink: said.pb.gz: 2 profiles, 3 distinct samples in 0 modules' 'the number of merged profiles is reported'
