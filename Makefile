@@ -245,6 +245,12 @@ HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	agent/unwind/go_frames agent/unwind/jit_list agent/unwind/jit_ranges agent/unwind/jit_symbol agent/unwind/jit_tables core/jit_image \
 	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step \
 	agent/unwind/walk_untabled))
+# What the constructor alone runs, before the thread's counters: no sample, exception or cancellation meets it. Without
+# unwind tables, too; tests/cli/symbols.t follows the calls of a program, none of which leads there.
+START_ONLY := $(addprefix preload/,$(addsuffix .c, \
+	core/attr_size core/event/event_rate core/event/event_read core/event/event_spec \
+	agent/lifecycle/config agent/lifecycle/event_choice agent/lifecycle/image_events agent/lifecycle/killed_runs))
+UNTABLED := $(HANDLER_ONLY) $(START_ONLY)
 so_objs = $(sort $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1)))
 # Branch targets need no alignment: as fast, and smaller.
 SPEED_CFLAGS := -falign-jumps=1
@@ -255,9 +261,9 @@ $(call so_objs,$(filter-out $(SO_HOT),$(SO_SRCS))): PLACE_CFLAGS := $(SIZE_CFLAG
 $(call so_objs,$(SO_HOT)): PLACE_CFLAGS := $(SPEED_CFLAGS)
 $(call so_objs,$(SO_COLD)): PLACE_CFLAGS += $(COLD_CFLAGS)
 UNTABLED_CFLAGS := -fno-asynchronous-unwind-tables
-$(call so_objs,$(HANDLER_ONLY)): TABLE_CFLAGS := $(UNTABLED_CFLAGS)
+$(call so_objs,$(UNTABLED)): TABLE_CFLAGS := $(UNTABLED_CFLAGS)
 # Part of the flags stamp: a file that changes places is compiled again.
-PLACES := $(SIZE_CFLAGS) but $(SPEED_CFLAGS) $(SO_HOT), $(COLD_CFLAGS) $(SO_COLD), $(UNTABLED_CFLAGS) $(HANDLER_ONLY)
+PLACES := $(SIZE_CFLAGS) but $(SPEED_CFLAGS) $(SO_HOT), $(COLD_CFLAGS) $(SO_COLD), $(UNTABLED_CFLAGS) $(UNTABLED)
 
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))

@@ -546,7 +546,7 @@ show-sources:
 # For tests/cli/symbols.t.
 .PHONY: show-handler-objs show-handler-roots show-library-objs show-untabled-objs
 show-untabled-objs:
-	@echo $(HANDLER_ONLY:%.c=$(PLAIN)/obj/%.o)
+	@echo $(UNTABLED:%.c=$(PLAIN)/obj/%.o)
 show-handler-objs:
 	@echo $(HANDLER_OBJS)
 show-handler-roots:

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The signal handler calls no function that locks, allocates or prints: the undefined symbols of the handler's
 # objects, and all functions that it can reach, are on the list below. The Makefile names the objects and functions
-# of the handler (HANDLER_OBJS, HANDLER_ROOTS). What has no unwind tables (HANDLER_ONLY) is reached from the handler alone.
+# of the handler (HANDLER_OBJS, HANDLER_ROOTS). What has no unwind tables is reached from the handler
+# (HANDLER_ONLY) or the constructor (START_ONLY) alone.
 . "$(dirname "$0")/lib.sh"
 
 # SYMBOL, and why it may be called in a handler. posix: on POSIX's list of async-signal-safe functions. syscall: in libc it
@@ -76,7 +77,7 @@ objects=$(show show-handler-objs)
 # of the plan, of the languages, of the list of modules (on_module) and of the timer queue (refresh_modules). Those are used
 # in the handler, and where the list of modules is brought up to date at fork, exec and exit: then the thread takes no
 # samples, and nothing there calls the program or waits. The same holds for csink_jit_begin, which start and fork call
-# before the thread's counters.
+# before the thread's counters, and for csink_engine_choose, which the constructor alone comes to.
 entries=$(nm -D --defined-only "$LIB" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort -u | paste -sd,)
 untabled=$(show show-untabled-objs)
 # shellcheck disable=SC2086
@@ -85,8 +86,8 @@ outside_handler() {
 		"$entries,csink_loader_dlopen,csink_loader_dlmopen,csink_syscall_watched" $library
 }
 # shellcheck disable=SC2086
-is "$(readelf -SW $untabled | grep '\.eh_frame')" "" "objects of the handler alone have no unwind tables"
-is "$(outside_handler csink_signal_entry,csink_sample_handler,csink_walk_dwarf,csink_walk_fp,on_module,refresh_modules,csink_jit_begin)" "" \
+is "$(readelf -SW $untabled | grep '\.eh_frame')" "" "objects of the handler alone, and of the constructor, have no unwind tables"
+is "$(outside_handler csink_signal_entry,csink_sample_handler,csink_walk_dwarf,csink_walk_fp,on_module,refresh_modules,csink_jit_begin,csink_engine_choose)" "" \
 	"no call of a program leads to code without unwind tables"
 like "$(outside_handler csink_sample_handler)" 'csink_image_begin_child > csink_walk_dwarf > csink_row_find' \
 	"such a way is found: by the walker"

@@ -27,6 +27,7 @@
 #include "preload/agent/sampler/thread.h"
 #include "preload/agent/unwind/find_object.h"
 #include "preload/core/calls_off.h"
+#include "preload/core/names_match.h"
 
 enum { STACK_BYTES = 16 * 1024 };
 
@@ -336,9 +337,10 @@ static bool may_arm(void)
 /* Does --follow want it? Only its name is known. */
 static bool is_followed(const struct csink_started *started)
 {
-	const char *slash = strrchr(started->path, '/');
+	const char *slash = strrchr(started->path, '/'), *follow = csink_config.follow;
 
-	return csink_config_follows_name(slash ? slash + 1 : started->path);
+	return !strcmp(follow, "all") ||
+	       (strcmp(follow, "none") && csink_names_match(follow, slash ? slash + 1 : started->path));
 }
 
 static bool is_armed(void)

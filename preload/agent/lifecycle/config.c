@@ -146,15 +146,3 @@ bool csink_config_follows(const char *name)
 	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
 	return csink_names_match(follow, comm) || (name && csink_names_match(follow, slash ? slash + 1 : name));
 }
-
-bool csink_config_follows_name(const char *name)
-{
-	const char *follow = csink_config.follow;
-
-	return !strcmp(follow, "all") || (strcmp(follow, "none") && csink_names_match(follow, name));
-}
-
-bool csink_config_follows_forks(void)
-{
-	return strcmp(csink_config.follow, "none") != 0;
-}

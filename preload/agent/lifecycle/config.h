@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "include/internal/base.h"
@@ -54,14 +55,13 @@ void csink_config_read(void);
  */
 bool csink_config_follows(const char *name);
 
-/** Is a program of that name to be profiled, whose argv[0] is not known and which another process becomes? Context:
- * thread; also in a vfork child. */
-bool csink_config_follows_name(const char *name);
-
 /** Are the children of a process that is profiled to be profiled, too, before they become another program? Context:
  * any.
  */
-bool csink_config_follows_forks(void);
+static inline bool csink_config_follows_forks(void)
+{
+	return strcmp(csink_config.follow, "none") != 0;
+}
 
 /**
  * Remember our variables, for programs that are started with another environment; and see to it that what they start
