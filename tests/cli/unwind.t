@@ -17,6 +17,10 @@ if [ "$(uname -m)" = x86_64 ]; then
 	like "$said" 'lost .*[0-9] stacks that end in code without unwind tables or frame pointers' "stacks that end in code without tables are reported"
 	like "$said" '[0-9] stacks that end where memory holds no frame' "stacks that end where memory holds no frame are reported"
 	like "$said" '[0-9] stacks that end at unwind rules that are not followed' "stacks that end at unsupported unwind rules are reported"
+	countersink -q -F 2000 --frames=native -o stale.pb.gz -- "$TARGETS/walk_ends" 100 stale >out 2>err
+	countersink export -o stale.folded stale.pb.gz
+	like "$(cat stale.folded)" ';main;spin_stale;\[no symbol\] ' "code made at run time is called by the program's"
+	unlike "$(cat stale.folded)" '\[no symbol\];' "a former call's words on top of the stack are no caller"
 	like "$said" ' spin_frame$' "the interrupted function is named although its stack is cut"
 else
 	skip "reasons for stacks that end too early" "the program is written for x86-64"

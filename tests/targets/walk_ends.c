@@ -1,5 +1,5 @@
 /*
- * Spins where a stack cannot be walked to its end, each way for some CPU time.
+ * Spins where a stack cannot be walked to its end, or is easily walked wrong, each way for some CPU time.
  *
  *   walk_ends MS WAY...
  *
@@ -7,6 +7,7 @@
  *   frame  while the frame pointer, by which the function's frame is found, points to where no memory is
  *   rules  in a function whose rules hold an operation that does not exist
  *   sum    in a function whose rules add registers, which only an evaluation can follow
+ *   stale  in code made at run time that has a frame, on top of which a former call's two words lie
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -52,23 +53,48 @@ __asm__(".text\n"
 /* dec %rdi; jnz .-3; ret */
 static const unsigned char made[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};
 
+static const unsigned char made_stale[] = {
+	0x55,                    /* push %rbp */
+	0x48, 0x89, 0xe5,        /* mov %rsp, %rbp */
+	0xe8, 11,   0,    0,  0, /* call the end: it leaves this frame's pointer and an address to return to */
+	0x48, 0x83, 0xec, 16,    /* sub $16, %rsp */
+	0x48, 0xff, 0xcf,        /* dec %rdi */
+	0x75, 0xfb,              /* jnz .-3 */
+	0xc9, 0xc3,              /* leave; ret */
+	0x55, 0x5d, 0xc3,        /* push %rbp; pop %rbp; ret */
+};
+
+static void *make(const unsigned char *code, size_t bytes)
+{
+	void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (map == MAP_FAILED)
+		exit(1);
+	return memcpy(map, code, bytes);
+}
+
 static void spin_code(uint64_t rounds)
 {
 	static void *map;
 
-	if (!map) {
-		map = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (map == MAP_FAILED)
-			exit(1);
-		memcpy(map, made, sizeof(made));
-	}
+	map = map ? map : make(made, sizeof(made));
 	spin_in((void (*)(uint64_t))(uintptr_t)map, rounds);
+}
+
+static void spin_stale(uint64_t rounds)
+{
+	static void *map;
+
+	map = map ? map : make(made_stale, sizeof(made_stale));
+	((void (*)(uint64_t))(uintptr_t)map)(rounds);
+	__asm__ volatile("" ::: "memory"); /* no call in place of a return */
 }
 
 static const struct way {
 	const char *name;
 	void (*spin)(uint64_t rounds);
-} ways[] = {{"code", spin_code}, {"frame", spin_frame}, {"rules", spin_rules}, {"sum", spin_sum}};
+} ways[] = {
+	{"code", spin_code}, {"frame", spin_frame}, {"rules", spin_rules}, {"sum", spin_sum}, {"stale", spin_stale}};
 
 int main(int argc, char **argv)
 {

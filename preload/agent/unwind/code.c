@@ -159,6 +159,13 @@ bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc)
 	return code[0] == 0xc3 || code[0] == 0xc2 /* ret */ || is_behind_frame(near, pc) || is_before_frame(near, pc);
 }
 
+bool csink_code_has_pushed(const struct csink_code_near *near, uintptr_t pc)
+{
+	uint8_t before;
+
+	return take_near(near, pc - 1, &before, 1) && before == 0x55;
+}
+
 /* A stub, or a jump alone, as linkers put between code that is far apart. */
 static bool is_jump(uintptr_t pc)
 {

@@ -34,6 +34,9 @@ bool csink_code_has_word(uintptr_t pc);
 
 /** True if pc is at a return, or at what functions begin with: the address to return to is on top of the stack. */
 bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc);
+
+/** True if the instruction before pc is push %rbp. */
+bool csink_code_has_pushed(const struct csink_code_near *near, uintptr_t pc);
 #endif
 
 /* How the code before a return address could have led to pc. */

@@ -106,8 +106,11 @@ static bool is_frame_half_made(struct csink_walker *w, const struct csink_code_n
 	*cfa = w->sp + 8;
 	if (csink_code_is_edge(near, w->pc) && call_at(w, w->sp, ra) != CSINK_NO_CALL)
 		return true;
+	/* Elsewhere such words on top of the stack may be left of a former call, where code takes room and does not
+	 * fill it yet. */
 	*cfa = w->sp + 16;
-	if (!csink_load_word(&w->load, w->sp, &top) || (w->fp != w->sp && w->fp != top))
+	if (!csink_load_word(&w->load, w->sp, &top) ||
+	    (w->fp != w->sp && (w->fp != top || !csink_code_has_pushed(near, w->pc))))
 		return false;
 	*fp = top;
 	return call_at(w, w->sp + 8, ra) != CSINK_NO_CALL;
