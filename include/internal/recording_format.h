@@ -364,6 +364,11 @@ enum csink_wait_holder {
 	CSINK_WAIT_HAND_OFF,  /* the lock was free, the waiter not on a CPU yet */
 	CSINK_WAIT_CONDITION, /* a thread that went on to wait for a condition */
 	CSINK_WAIT_IN_USE, /* no wait: what is in use at the end of an allocation by this stack, in bytes and objects */
+	/* No holder ends the wait; the lock is the object that was waited for, but of JOIN. */
+	CSINK_WAIT_SEMAPHORE,
+	CSINK_WAIT_JOIN, /* for a thread's end */
+	CSINK_WAIT_BARRIER,
+	CSINK_WAIT_FUTEX, /* in syscall(2) */
 	CSINK_WAIT_NR_HOLDERS
 };
 

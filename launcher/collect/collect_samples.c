@@ -1,6 +1,7 @@
 /* The rows of a recording become samples; with its timeline, samples with a time. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -350,7 +351,11 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 	static const char *const no_holder[CSINK_WAIT_NR_HOLDERS] = {
 		[CSINK_WAIT_UNKNOWN] = "[unknown]",
 		[CSINK_WAIT_HAND_OFF] = "[free: the waiter was not running yet]",
-		[CSINK_WAIT_CONDITION] = "[a thread that went on to wait for a condition]"};
+		[CSINK_WAIT_CONDITION] = "[a thread that went on to wait for a condition]",
+		[CSINK_WAIT_SEMAPHORE] = "[none]",
+		[CSINK_WAIT_JOIN] = "[none]",
+		[CSINK_WAIT_BARRIER] = "[none]",
+		[CSINK_WAIT_FUTEX] = "[none]"};
 	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_HOLDER)};
 	uint32_t index = CSINK_RECORDED_NONE, callers[CSINK_MAX_DEPTH], nr = 0;
 	const struct csink_recorded_row *row;
@@ -380,6 +385,31 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 	return label;
 }
 
+/* What was waited for: a lock or a semaphore by its name, other objects with what they are. */
+static csink_str_t awaited(struct reading *r, const struct csink_rec_wait *wait)
+{
+	static const char *const kinds[CSINK_WAIT_NR_HOLDERS] = {
+		[CSINK_WAIT_BARRIER] = "barrier", [CSINK_WAIT_FUTEX] = "futex"};
+	const char *kind = wait->holder < CSINK_WAIT_NR_HOLDERS ? kinds[wait->holder] : NULL, *name;
+	csink_str_t plain;
+	char text[512];
+	int length;
+
+	if (wait->holder == CSINK_WAIT_JOIN)
+		return csink_profile_str(r->c->p, "[join]");
+	plain = csink_collect_lock_name(r->c, r->rec, r->image->pid, wait->lock);
+	if (!kind)
+		return plain;
+	name = csink_profile_text(r->c->p, plain);
+	length = (int)strlen(name);
+	if (*name == '[' && name[length - 1] == ']') {
+		name++;
+		length -= 2;
+	}
+	snprintf(text, sizeof(text), "[%s %.*s]", kind, CSINK_MIN(length, 480), name);
+	return csink_profile_str(r->c->p, text);
+}
+
 static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint32_t first)
 {
 	uint32_t index = csink_recorded_row_at(r->rec, wait->waiter >> 1), base;
@@ -399,9 +429,8 @@ static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint3
 	base = row_labels(r, row);
 	set = &r->c->p->label_sets[base];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
-	labels[set->nr] =
-		(struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK),
-					     .str = csink_collect_lock_name(r->c, r->rec, r->image->pid, wait->lock)};
+	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK),
+						       .str = awaited(r, wait)};
 	labels[set->nr + 1] = holder_label(r, wait->holder);
 	base = csink_profile_labels_add(r->c->p, labels, set->nr + 2);
 	add_stack(r, row, base, values);

@@ -20,12 +20,11 @@
 #include "include/internal/lock_object.h"
 #include "include/internal/rawcall.h"
 #include "include/internal/shared_options.h"
+#include "preload/lock/lock_impl.h"
 #include "preload/objects/block.h"
 #include "preload/objects/caller.h"
 #include "preload/objects/next.h"
 #include "preload/objects/plain_text.h"
-
-static struct csink_lock_agent agent; /* all NULL: it has not begun */
 
 /* ---- the next definitions ---- */
 
@@ -58,19 +57,7 @@ static struct csink_lock_agent agent; /* all NULL: it has not begun */
 
 CSINK_NEXT_TABLE(NEXT)
 
-/* What a function gives that libc lacks: of those that programs call none is, but for the first half of ours. */
-#define NONE (-1)
-
-#define X(type, name, arguments, values)                                                                               \
-	static type first_##name arguments                                                                             \
-	{                                                                                                              \
-		void *found = csink_next_function(#name);                                                              \
-                                                                                                                       \
-		if (!found)                                                                                            \
-			return NONE;                                                                                   \
-		__atomic_store_n((void **)&next.name, found, __ATOMIC_RELAXED);                                        \
-		return next.name values;                                                                               \
-	}
+#define X(type, name, arguments, values) CSINK_LOCK_FINDER(type, name, arguments, values)
 NEXT(X)
 #undef X
 
@@ -81,7 +68,7 @@ NEXT(X)
 static int no_try(pthread_rwlock_t *lock)
 {
 	(void)lock;
-	return NONE;
+	return CSINK_LOCK_NONE;
 }
 
 static void choose_tries(void)
@@ -129,47 +116,9 @@ static __thread struct {
 	struct wait wait;
 } self __attribute__((tls_model("initial-exec")));
 
-/* ---- sums, by waiter, holder and lock ---- */
-
-enum { NR_CELLS = 1 << 14, WINDOW = 32 };
-
-static struct cell {
-	_Atomic uint64_t key; /* a hash; 0: free */
-	struct csink_rec_wait *_Atomic entry;
-} * cells;
-
-static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint64_t lock)
-{
-	uint64_t key = (lock ^ (uint64_t)waiter << 32 ^ holder) * 0x9e3779b97f4a7c15ULL;
-
-	key = (key ^ key >> 29 ^ (uint64_t)holder * 0xbf58476d1ce4e5b9ULL) | 1;
-	for (uint32_t i = 0; cells && i < WINDOW; i++) {
-		struct cell *cell = &cells[((uint32_t)(key >> 40) + i) % NR_CELLS];
-		uint64_t was = atomic_load_explicit(&cell->key, memory_order_relaxed);
-		struct csink_rec_wait *entry;
-
-		if (!was && atomic_compare_exchange_strong(&cell->key, &was, key))
-			atomic_store_explicit(&cell->entry, agent.entry(waiter, holder, lock), memory_order_release);
-		if (atomic_load_explicit(&cell->key, memory_order_relaxed) != key)
-			continue;
-		entry = atomic_load_explicit(&cell->entry, memory_order_acquire);
-		if (!entry) /* another thread is making it */
-			return agent.entry(waiter, holder, lock);
-		if (entry->waiter == waiter && entry->holder == holder && entry->lock == lock)
-			return entry;
-	}
-	return NULL;
-}
-
-/* Where there is no more room for locks, all others are one. */
-static struct csink_rec_wait *entry_of(uint32_t waiter, uint32_t holder, uint64_t lock)
-{
-	return find_entry(waiter, holder, lock) ?: find_entry(waiter, holder, CSINK_WAIT_OTHER_LOCKS);
-}
-
 static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t nr)
 {
-	struct csink_rec_wait *entry = ns || nr ? entry_of(wait->waiter, holder, (uintptr_t)wait->lock) : NULL;
+	struct csink_rec_wait *entry = ns || nr ? csink_lock_entry(wait->waiter, holder, (uintptr_t)wait->lock) : NULL;
 
 	if (!entry)
 		return;
@@ -225,7 +174,7 @@ static void finish_wait(void)
 		return;
 	}
 	self.wait.lock = NULL;
-	agent.total(wait.end_ns - wait.begin_ns, 1);
+	csink_lock_agent.total(wait.end_ns - wait.begin_ns, 1);
 	if (nr && wait.last_release - wait.first_release > NR_RELEASES)
 		cuts[0].holder = CSINK_WAIT_UNKNOWN; /* there is no room for those before */
 	for (uint32_t i = 0; i < nr; i++) {
@@ -235,35 +184,9 @@ static void finish_wait(void)
 	add(&wait, nr ? CSINK_WAIT_HAND_OFF : CSINK_WAIT_UNKNOWN, wait.end_ns - from_ns, !nr);
 }
 
-static uint32_t walk(const struct csink_caller *caller)
-{
-	ucontext_t uc;
-
-	csink_caller_describe(&uc, caller);
-	return agent.stack(&uc);
-}
-
 /* ---- slow halves ---- */
 
-enum how {
-	MUTEX,
-	MUTEX_TIMED,
-	MUTEX_CLOCK,
-	READ,
-	READ_TIMED,
-	READ_CLOCK,
-	WRITE,
-	WRITE_TIMED,
-	WRITE_CLOCK,
-	MTX,
-	MTX_TIMED,
-	FIRST_UNLOCK,
-	MUTEX_UNLOCK = FIRST_UNLOCK,
-	RW_UNLOCK,
-	MTX_UNLOCK
-};
-
-static int lock_now(void *lock, uintptr_t b, uintptr_t c, enum how how)
+static int lock_now(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how how)
 {
 	switch (how) {
 	case MUTEX:
@@ -297,12 +220,6 @@ static int lock_now(void *lock, uintptr_t b, uintptr_t c, enum how how)
 	}
 }
 
-/* Nothing to measure with, or no signal may be blocked meanwhile. */
-static bool passes_on(void)
-{
-	return !agent.may_block || !agent.may_block();
-}
-
 static void end_waiting(struct slot *slot)
 {
 	uint32_t nr = atomic_load_explicit(&slot->nr_waiting, memory_order_relaxed);
@@ -313,10 +230,10 @@ static void end_waiting(struct slot *slot)
 }
 
 /* The lock is not free. The stack is walked before the wait, which it is a part of. */
-static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum how how, const struct csink_caller *caller)
+static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct slot *slot = slot_of(lock);
-	struct wait wait = {.lock = lock, .begin_ns = agent.now_ns()};
+	struct wait wait = {.lock = lock, .begin_ns = csink_lock_agent.now_ns()};
 	uint64_t mask;
 	int err;
 
@@ -326,16 +243,16 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum how how, const st
 			self.wait.is_late = true;
 			finish_wait();
 		}
-		wait.waiter = walk(caller);
+		wait.waiter = csink_lock_walk(caller);
 		csink_unblock(&mask);
 	}
 	wait.first_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
 	err = lock_now(lock, b, c, how);
 	wait.last_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
-	wait.end_ns = CSINK_MAX(agent.now_ns(), wait.begin_ns);
+	wait.end_ns = CSINK_MAX(csink_lock_agent.now_ns(), wait.begin_ns);
 	end_waiting(slot);
 	if (!wait.waiter) {
-		agent.total(wait.end_ns - wait.begin_ns, 1);
+		csink_lock_agent.total(wait.end_ns - wait.begin_ns, 1);
 	} else if (csink_block(&mask)) {
 		self.wait = wait;
 		if (err && err != EOWNERDEAD) { /* no release follows */
@@ -370,7 +287,7 @@ static struct release *begin_release(struct slot *slot, const void *lock)
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&release->lock, (uintptr_t)lock, memory_order_relaxed);
 	atomic_store_explicit(&release->holder, PENDING, memory_order_relaxed);
-	atomic_store_explicit(&release->time_ns, agent.now_ns(), memory_order_release);
+	atomic_store_explicit(&release->time_ns, csink_lock_agent.now_ns(), memory_order_release);
 	return release;
 }
 
@@ -386,7 +303,7 @@ static void end_release(struct release *release, const void *lock, bool is_relea
 		atomic_store_explicit(&release->time_ns, 0, memory_order_relaxed);
 	} else if (release) {
 		time_ns = atomic_load_explicit(&release->time_ns, memory_order_relaxed);
-		holder = walk(caller);
+		holder = csink_lock_walk(caller);
 		/* The place may be another release's by now. */
 		if (atomic_load_explicit(&release->time_ns, memory_order_relaxed) == time_ns)
 			atomic_store_explicit(&release->holder, holder, memory_order_relaxed);
@@ -397,7 +314,7 @@ static void end_release(struct release *release, const void *lock, bool is_relea
 }
 
 /* Is it locked more than once by this thread? As glibc has it; C11's mutexes are the same. */
-static bool is_nested(const void *lock, enum how how)
+static bool is_nested(const void *lock, enum csink_lock_how how)
 {
 	const pthread_mutex_t *mutex = lock;
 
@@ -405,7 +322,7 @@ static bool is_nested(const void *lock, enum how how)
 	       mutex->__data.__count > 1;
 }
 
-static int unlock(void *lock, enum how how, const struct csink_caller *caller)
+static int unlock(void *lock, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct release *release;
 	int err;
@@ -418,18 +335,20 @@ static int unlock(void *lock, enum how how, const struct csink_caller *caller)
 	return err;
 }
 
-void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller)
+static int measure(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	CSINK_KEEP_ERRNO;
-	int err;
 
-	if (passes_on())
-		err = lock_now((void *)a, b, c, (enum how)how);
-	else if (how < FIRST_UNLOCK)
-		err = wait_for((void *)a, b, c, (enum how)how, caller);
-	else
-		err = unlock((void *)a, (enum how)how, caller);
-	return (void *)(uintptr_t)(unsigned int)err;
+	if (csink_lock_passes_on())
+		return lock_now(lock, b, c, how);
+	return how < FIRST_UNLOCK ? wait_for(lock, b, c, how, caller) : unlock(lock, how, caller);
+}
+
+void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller)
+{
+	if (how >= FIRST_PLAIN)
+		return (void *)csink_lock_wait_plainly(a, b, c, (enum csink_lock_how)how, caller);
+	return (void *)(uintptr_t)(unsigned int)measure((void *)a, b, c, (enum csink_lock_how)how, caller);
 }
 
 /* ---- what the program calls ---- */
@@ -446,7 +365,7 @@ static inline __attribute__((always_inline)) bool is_watched(const void *lock)
 		int err = next.try(lock);                                                                              \
                                                                                                                        \
 		if (CSINK_LIKELY(err != (busy)))                                                                       \
-			return CSINK_UNLIKELY(err == NONE) ? next.name values : err;                                   \
+			return CSINK_UNLIKELY(err == CSINK_LOCK_NONE) ? next.name values : err;                        \
 		return csink_slow_entry_int((uintptr_t)lock, (uintptr_t)(b), (uintptr_t)(c), how);                     \
 	}
 #define UNLOCK(name, arguments, how)                                                                                   \
@@ -492,7 +411,7 @@ static void release_in_condition(void *lock)
 	struct release *release;
 	uint64_t mask;
 
-	if (CSINK_LIKELY(!is_watched(lock)) || passes_on())
+	if (CSINK_LIKELY(!is_watched(lock)) || csink_lock_passes_on())
 		return;
 	release = begin_release(slot_of(lock), lock);
 	if (release)
@@ -542,12 +461,8 @@ CSINK_EXPORT int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict lock, 
 
 static void start(const struct csink_lock_agent *from)
 {
-	long at = csink_rawcall(SYS_mmap, NULL, NR_CELLS * sizeof(*cells), PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	cells = csink_raw_failed(at) ? NULL : (struct cell *)at;
 	choose_tries();
-	agent = *from;
+	csink_lock_begin(from);
 }
 
 static void forked(void)
@@ -555,8 +470,7 @@ static void forked(void)
 	for (uint32_t i = 0; i < NR_SLOTS; i++)
 		if (atomic_load_explicit(&slots[i].nr_waiting, memory_order_relaxed)) /* touch no other page */
 			atomic_store_explicit(&slots[i].nr_waiting, 0, memory_order_relaxed);
-	if (cells)
-		csink_rawcall(SYS_madvise, cells, NR_CELLS * sizeof(*cells), MADV_DONTNEED);
+	csink_lock_forget();
 	self.wait.lock = NULL;
 }
 

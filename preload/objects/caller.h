@@ -16,8 +16,10 @@ struct csink_caller {
 	uintptr_t sp; /* after the return */
 #if defined(__x86_64__)
 	uintptr_t rbp, rbx, r12, r13, r14, r15;
+	uintptr_t more[2]; /* the fifth and the sixth argument */
 #elif defined(__aarch64__)
 	uintptr_t x19_to_x29[11];
+	uintptr_t more[3]; /* the arguments from the fifth on */
 #else
 #error "unsupported architecture"
 #endif
@@ -29,6 +31,10 @@ void *csink_slow_entry(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how);
 
 /** The same, for a function that returns an int. */
 int csink_slow_entry_int(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how) __asm__("csink_slow_entry");
+
+/** The same, with caller->more[0]. */
+int csink_slow_entry_more(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how,
+			  uintptr_t more) __asm__("csink_slow_entry");
 
 /* The object's own. */
 void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller);

@@ -3,6 +3,7 @@
  * than one: "KIND NS" lines, each the least of five rounds.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
@@ -40,6 +41,12 @@ static void write_lock(void *lock)
 	pthread_rwlock_unlock(lock);
 }
 
+static void use_semaphore(void *semaphore)
+{
+	sem_post(semaphore);
+	sem_wait(semaphore);
+}
+
 static void print_cost(const char *kind, void (*use)(void *), void *lock)
 {
 	double least = 1e9;
@@ -66,6 +73,7 @@ int main(void)
 		     {"adaptive", PTHREAD_MUTEX_ADAPTIVE_NP}};
 	pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 	pthread_t thread;
+	sem_t semaphore;
 
 	pthread_create(&thread, NULL, nothing, NULL);
 	pthread_join(thread, NULL);
@@ -80,5 +88,7 @@ int main(void)
 	}
 	print_cost("read", read_lock, &rwlock);
 	print_cost("write", write_lock, &rwlock);
+	sem_init(&semaphore, 0, 0);
+	print_cost("semaphore", use_semaphore, &semaphore);
 	return 0;
 }

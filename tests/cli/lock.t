@@ -17,7 +17,7 @@ import re
 rows, unit = [], {'s': 1e9, 'ms': 1e6, 'us': 1e3, 'ns': 1}
 for line in open('report'):
     m = re.match(r' +[0-9.]+ +([0-9.]+) (s|ms|us|ns) +([0-9]+)  (\S+) +(.*?)  +(.*)$', line)
-    if m and ' < ' in m.group(5):
+    if m and ' < ' in m.group(5) and m.group(6) != '[none]':
         rows.append((float(m.group(1)) * unit[m.group(2)], int(m.group(3)), m.group(4), m.group(5), m.group(6)))
 lines = [line.split() for line in open('out')]
 waits, delay = map(int, lines[0])
@@ -94,6 +94,38 @@ threads = [threading.Thread(target=work) for i in range(3)]
 [t.start() for t in threads]; [t.join() for t in threads]; print("done")'
 	is "$? $(cat out)" '0 done' 'threads of Python'
 fi
+
+# ---- waits that no holder ends
+W=$TARGETS/plain_waits
+"$W" values >plain
+run -e lock -- "$W" values
+is "$? $(cat out)" "0 $(cat plain)" 'semaphores, ends of threads, barriers and futexes: each function returns what it returns otherwise'
+"$W" cancel >plain
+run -e lock -- "$W" cancel
+is "$? $(cat out)" "0 $(cat plain)" 'a wait that is cancelled ends, and is unwound'
+"$W" calls >plain
+run -e lock -- "$W" calls
+is "$? $(cat out)" "0 $(cat plain)" 'syscall(2) does what it does otherwise: six arguments, errno, vfork, clone, in a handler'
+row_of() { # LOCK: "MICROSECONDS CONTENTIONS" of the row of main's waits for it
+	"$COUNTERSINK" report -a x.pb.gz | awk -v lock="$1" '
+		BEGIN { unit["s"] = 1e6; unit["ms"] = 1e3; unit["us"] = 1; unit["ns"] = 1e-3 }
+		index($0, "  " lock "  ") && / wait_once < wait_often < main +\[none\]$/ { print $2 * unit[$3], $4 }'
+}
+for mode in semaphore semaphore_timed semaphore_clock barrier join futex; do
+	run -e lock -- "$W" $mode 60
+	read -r waits ns <out
+	case $mode in
+	semaphore*) lock=the_semaphore ;;
+	join) lock='[join]' ;;
+	barrier) lock='[barrier the_barrier]' ;;
+	futex) lock='[futex the_word]' ;;
+	esac
+	read -r us contentions < <(row_of "$lock")
+	ok "$mode: a row of its own without a holder, with the time ($us of $((ns / 1000)) us)" awk -v s="${us:-0}" -v ns="$ns" 'BEGIN { exit !(s * 1000 > 0.95 * ns && s * 1000 < 1.05 * ns) }'
+	ok "$mode: and the number of waits ($contentions of $waits)" test "${contentions:-0}" -ge $((waits * 9 / 10)) -a "${contentions:-0}" -le $((waits * 3 / 2))
+done
+run -e lock -- "$W" free 10000
+unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'semaphores that are free, and futexes that have another value, leave nothing'
 "$COUNTERSINK" -e '{lock,task-clock}' -o w.pb.gz -- true 2>err
 is "$?" 125 'a group with lock is refused'
 like "$(cat err)" 'lock is measured from the start of a program on: by run and gate, outside of \{\}' 'with the reason'

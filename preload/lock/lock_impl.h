@@ -1,0 +1,87 @@
+/* What the files of libcountersink-lock.so share. */
+#ifndef CSINK_LOCK_IMPL_H
+#define CSINK_LOCK_IMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/internal/base.h"
+#include "include/internal/lock_object.h"
+#include "preload/objects/caller.h"
+
+#define CSINK_LOCK_FUTEX 32 /* for assembly */
+
+/* What is called: an argument of csink_slow(). */
+enum csink_lock_how {
+	MUTEX,
+	MUTEX_TIMED,
+	MUTEX_CLOCK,
+	READ,
+	READ_TIMED,
+	READ_CLOCK,
+	WRITE,
+	WRITE_TIMED,
+	WRITE_CLOCK,
+	MTX,
+	MTX_TIMED,
+	FIRST_UNLOCK,
+	MUTEX_UNLOCK = FIRST_UNLOCK,
+	RW_UNLOCK,
+	MTX_UNLOCK,
+	FIRST_PLAIN, /* from here on: waits that no holder ends */
+	SEMAPHORE = FIRST_PLAIN,
+	SEMAPHORE_TIMED,
+	SEMAPHORE_CLOCK,
+	JOIN,
+	JOIN_TIMED,
+	JOIN_CLOCK,
+	JOIN_C11,
+	BARRIER,
+	FUTEX = CSINK_LOCK_FUTEX
+};
+
+/* What a function gives that libc lacks: of those that programs call none is, but for the first half of ours. */
+#define CSINK_LOCK_NONE (-1)
+
+/* A function of CSINK_NEXT_TABLE that finds the next one and calls it. */
+#define CSINK_LOCK_FINDER(type, name, arguments, values)                                                               \
+	static type first_##name arguments                                                                             \
+	{                                                                                                              \
+		void *found = csink_next_function(#name);                                                              \
+                                                                                                                       \
+		if (!found)                                                                                            \
+			return CSINK_LOCK_NONE;                                                                        \
+		__atomic_store_n((void **)&next.name, found, __ATOMIC_RELAXED);                                        \
+		return next.name values;                                                                               \
+	}
+
+extern struct csink_lock_agent csink_lock_agent CSINK_HIDDEN;
+extern uint32_t csink_lock_nr_forks
+	CSINK_HIDDEN; /* that this process comes from: entries from before are not its own */
+
+/** Nothing to measure with, or no signal may be blocked meanwhile. Context: any. */
+bool csink_lock_passes_on(void);
+
+/** The stack of a caller. Context: thread, signals blocked. */
+uint32_t csink_lock_walk(const struct csink_caller *caller);
+
+/**
+ * The entry for sums of a waiter, holder and lock. Where there is no more room for locks, all others are one.
+ * Returns NULL where there is no room for this either. Context: thread, signals blocked.
+ */
+struct csink_rec_wait *csink_lock_entry(uint32_t waiter, uint32_t holder, uint64_t lock);
+
+/** Sums from now on. Context: init. */
+void csink_lock_begin(const struct csink_lock_agent *from);
+
+/** In a forked child: the sums are the parent's. Context: init. */
+void csink_lock_forget(void);
+
+/** csink_slow() of a wait that no holder ends. errno and the result are the call's own. Context: thread. */
+intptr_t csink_lock_wait_plainly(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_how how,
+				 const struct csink_caller *caller);
+
+/** futex(2) itself, with the arguments of the caller's syscall(2). Context: any. */
+long csink_lock_futex(uintptr_t word, uintptr_t operation, uintptr_t value, const struct csink_caller *caller);
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * Waits that no holder ends: for semaphores, for the end of threads, at barriers, and in futex(2) by syscall(2). Each
+ * is a row of its own, with what is waited for and without a holder.
+ *
+ * Any thread, at any time, as lock.c. Nothing is kept while the thread waits: a wait may be cancelled, or left by a
+ * jump.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stddef.h>
+#include <threads.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "preload/lock/lock_impl.h"
+#include "preload/objects/block.h"
+#include "preload/objects/caller.h"
+#include "preload/objects/next.h"
+
+/* clang-format off */
+#define NEXT(X) \
+	X(int, sem_trywait, (sem_t *s), (s)) \
+	X(int, sem_wait, (sem_t *s), (s)) \
+	X(int, sem_timedwait, (sem_t *s, const struct timespec *t), (s, t)) \
+	X(int, sem_clockwait, (sem_t *s, clockid_t c, const struct timespec *t), (s, c, t)) \
+	X(int, pthread_join, (pthread_t p, void **r), (p, r)) \
+	X(int, pthread_timedjoin_np, (pthread_t p, void **r, const struct timespec *t), (p, r, t)) \
+	X(int, pthread_clockjoin_np, (pthread_t p, void **r, clockid_t c, const struct timespec *t), (p, r, c, t)) \
+	X(int, thrd_join, (thrd_t p, int *r), (p, r)) \
+	X(int, pthread_barrier_wait, (pthread_barrier_t *b), (b)) \
+	X(int, pthread_testcancel, (void), ()) /* it returns nothing */
+/* clang-format on */
+
+CSINK_NEXT_TABLE(NEXT)
+
+#define X(type, name, arguments, values) CSINK_LOCK_FINDER(type, name, arguments, values)
+NEXT(X)
+#undef X
+
+static intptr_t wait_now(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_how how,
+			 const struct csink_caller *caller)
+{
+	const struct timespec *until = (const struct timespec *)c;
+
+	switch (how) {
+	case SEMAPHORE:
+		return next.sem_wait((sem_t *)a);
+	case SEMAPHORE_TIMED:
+		return next.sem_timedwait((sem_t *)a, until);
+	case SEMAPHORE_CLOCK:
+		return next.sem_clockwait((sem_t *)a, (clockid_t)b, until);
+	case JOIN:
+		return next.pthread_join(a, (void **)b);
+	case JOIN_TIMED:
+		return next.pthread_timedjoin_np(a, (void **)b, until);
+	case JOIN_CLOCK:
+		return next.pthread_clockjoin_np(a, (void **)b, (clockid_t)caller->more[0], until);
+	case JOIN_C11:
+		return next.thrd_join(a, (int *)b);
+	case BARRIER:
+		return next.pthread_barrier_wait((pthread_barrier_t *)a);
+	default:
+		return csink_lock_futex(a, b, c, caller);
+	}
+}
+
+static uint32_t kind_of(enum csink_lock_how how)
+{
+	if (how < JOIN)
+		return CSINK_WAIT_SEMAPHORE;
+	return how < BARRIER ? CSINK_WAIT_JOIN : how == BARRIER ? CSINK_WAIT_BARRIER : CSINK_WAIT_FUTEX;
+}
+
+static struct csink_rec_wait *find_entry(uintptr_t object, enum csink_lock_how how, const struct csink_caller *caller)
+{
+	struct csink_rec_wait *entry = NULL;
+	uint32_t kind = kind_of(how), waiter;
+	uint64_t mask;
+
+	if (!csink_block(&mask))
+		return NULL;
+	waiter = csink_lock_walk(caller);
+	if (waiter)
+		entry = csink_lock_entry(waiter, kind, kind == CSINK_WAIT_JOIN ? CSINK_WAIT_OTHER_LOCKS : object);
+	csink_unblock(&mask);
+	return entry;
+}
+
+/* The kernel refused at once: the word had another value, or the call was wrong. */
+static bool has_not_waited(enum csink_lock_how how, intptr_t result)
+{
+	return how == FUTEX && result < 0 && errno != EINTR && errno != ETIMEDOUT;
+}
+
+static void add(struct csink_rec_wait *entry, uint64_t ns)
+{
+	CSINK_KEEP_ERRNO;
+
+	csink_lock_agent.total(ns, 1);
+	if (!entry)
+		return;
+	__atomic_fetch_add(&entry->delay_ns, ns, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&entry->contentions, 1, __ATOMIC_RELAXED);
+}
+
+intptr_t csink_lock_wait_plainly(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_how how,
+				 const struct csink_caller *caller)
+{
+	uint32_t nr_forks = csink_lock_nr_forks;
+	struct csink_rec_wait *entry;
+	uint64_t begin_ns, end_ns;
+	int before = errno;
+	intptr_t result;
+
+	if (csink_lock_passes_on()) {
+		errno = before;
+		return wait_now(a, b, c, how, caller);
+	}
+	begin_ns = csink_lock_agent.now_ns();
+	entry = find_entry(a, how, caller);
+	errno = before;
+	result = wait_now(a, b, c, how, caller);
+	if (nr_forks == csink_lock_nr_forks && !has_not_waited(how, result)) {
+		end_ns = csink_lock_agent.now_ns();
+		add(entry, end_ns > begin_ns ? end_ns - begin_ns : 0);
+	}
+	return result;
+}
+
+/* ---- what the program calls ---- */
+
+static __thread int *error_of_thread __attribute__((tls_model("initial-exec"))); /* to ask libc for it takes 0.7 ns */
+
+/*
+ * A semaphore is taken if it can be, as by the call itself: which is a point of cancellation in any case, and leaves
+ * errno alone then.
+ */
+#define SEMAPHORE_WAIT(how, b, c)                                                                                      \
+	int *error = error_of_thread ?: (error_of_thread = &errno), before = *error;                                   \
+                                                                                                                       \
+	next.pthread_testcancel();                                                                                     \
+	if (CSINK_LIKELY(!next.sem_trywait(semaphore)))                                                                \
+		return 0;                                                                                              \
+	*error = before;                                                                                               \
+	return csink_slow_entry_int((uintptr_t)semaphore, (uintptr_t)(b), (uintptr_t)(c), how)
+
+/* libc refuses a wrong time, and another clock, for a semaphore that is free, too. */
+static inline bool is_time(const struct timespec *until)
+{
+	return (unsigned long)until->tv_nsec < 1000000000;
+}
+
+CSINK_EXPORT int sem_wait(sem_t *semaphore)
+{
+	SEMAPHORE_WAIT(SEMAPHORE, 0, 0);
+}
+
+CSINK_EXPORT int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict until)
+{
+	if (!is_time(until))
+		return next.sem_timedwait(semaphore, until);
+	SEMAPHORE_WAIT(SEMAPHORE_TIMED, 0, until);
+}
+
+CSINK_EXPORT int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until)
+{
+	if ((clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) || !is_time(until))
+		return next.sem_clockwait(semaphore, clock, until);
+	SEMAPHORE_WAIT(SEMAPHORE_CLOCK, clock, until);
+}
+
+CSINK_EXPORT int pthread_join(pthread_t thread, void **result)
+{
+	return csink_slow_entry_int(thread, (uintptr_t)result, 0, JOIN);
+}
+
+CSINK_EXPORT int pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until)
+{
+	return csink_slow_entry_int(thread, (uintptr_t)result, (uintptr_t)until, JOIN_TIMED);
+}
+
+CSINK_EXPORT int pthread_clockjoin_np(pthread_t thread, void **result, clockid_t clock, const struct timespec *until)
+{
+	return csink_slow_entry_more(thread, (uintptr_t)result, (uintptr_t)until, JOIN_CLOCK, (uintptr_t)clock);
+}
+
+CSINK_EXPORT int thrd_join(thrd_t thread, int *result)
+{
+	return csink_slow_entry_int(thread, (uintptr_t)result, 0, JOIN_C11);
+}
+
+CSINK_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
+{
+	return csink_slow_entry_int((uintptr_t)barrier, 0, 0, BARRIER);
+}

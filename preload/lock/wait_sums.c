@@ -1,0 +1,80 @@
+/*
+ * Sums of waits, by waiter, holder and lock: entries of the recording, which are found by a hash. Any thread; no lock.
+ */
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/lock/lock_impl.h"
+#include "preload/objects/caller.h"
+
+struct csink_lock_agent csink_lock_agent; /* all NULL: it has not begun */
+uint32_t csink_lock_nr_forks;
+
+enum { NR_CELLS = 1 << 14, WINDOW = 32 };
+
+static struct cell {
+	_Atomic uint64_t key; /* a hash; 0: free */
+	struct csink_rec_wait *_Atomic entry;
+} * cells;
+
+static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint64_t lock)
+{
+	uint64_t key = (lock ^ (uint64_t)waiter << 32 ^ holder) * 0x9e3779b97f4a7c15ULL;
+
+	key = (key ^ key >> 29 ^ (uint64_t)holder * 0xbf58476d1ce4e5b9ULL) | 1;
+	for (uint32_t i = 0; cells && i < WINDOW; i++) {
+		struct cell *cell = &cells[((uint32_t)(key >> 40) + i) % NR_CELLS];
+		uint64_t was = atomic_load_explicit(&cell->key, memory_order_relaxed);
+		struct csink_rec_wait *entry;
+
+		if (!was && atomic_compare_exchange_strong(&cell->key, &was, key))
+			atomic_store_explicit(&cell->entry, csink_lock_agent.entry(waiter, holder, lock),
+					      memory_order_release);
+		if (atomic_load_explicit(&cell->key, memory_order_relaxed) != key)
+			continue;
+		entry = atomic_load_explicit(&cell->entry, memory_order_acquire);
+		if (!entry) /* another thread is making it */
+			return csink_lock_agent.entry(waiter, holder, lock);
+		if (entry->waiter == waiter && entry->holder == holder && entry->lock == lock)
+			return entry;
+	}
+	return NULL;
+}
+
+struct csink_rec_wait *csink_lock_entry(uint32_t waiter, uint32_t holder, uint64_t lock)
+{
+	return find_entry(waiter, holder, lock) ?: find_entry(waiter, holder, CSINK_WAIT_OTHER_LOCKS);
+}
+
+uint32_t csink_lock_walk(const struct csink_caller *caller)
+{
+	ucontext_t uc;
+
+	csink_caller_describe(&uc, caller);
+	return csink_lock_agent.stack(&uc);
+}
+
+bool csink_lock_passes_on(void)
+{
+	return !csink_lock_agent.may_block || !csink_lock_agent.may_block();
+}
+
+void csink_lock_begin(const struct csink_lock_agent *from)
+{
+	long at = csink_rawcall(SYS_mmap, NULL, NR_CELLS * sizeof(*cells), PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	cells = csink_raw_failed(at) ? NULL : (struct cell *)at;
+	csink_lock_agent = *from;
+}
+
+void csink_lock_forget(void)
+{
+	csink_lock_nr_forks++;
+	if (cells)
+		csink_rawcall(SYS_madvise, cells, NR_CELLS * sizeof(*cells), MADV_DONTNEED);
+}

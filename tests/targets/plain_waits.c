@@ -1,0 +1,355 @@
+/*
+ * Waits that no holder ends. Prints "WAITS DELAY_NS" of those that a thread logged for itself.
+ *
+ *     semaphore | semaphore_timed | semaphore_clock | barrier | join | futex    NR
+ *     free NR            semaphores that can be taken at once, and system calls that do not wait
+ *     values             prints what each function returns in cases that are not plain, with errno
+ *     cancel             threads that are cancelled in each of these waits, and in one for a condition
+ *     calls              prints what syscall(2) does with other numbers: six arguments, errno, vfork, clone, a handler
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void nap(void)
+{
+	const struct timespec time = {0, 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+static const char *mode;
+static sem_t the_semaphore;
+static pthread_barrier_t the_barrier;
+static _Atomic int the_word;
+static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t the_condition = PTHREAD_COND_INITIALIZER;
+
+static bool is_mode(const char *name)
+{
+	return !strcmp(mode, name);
+}
+
+static struct timespec in_1000_s(clockid_t clock)
+{
+	struct timespec until;
+
+	clock_gettime(clock, &until);
+	until.tv_sec += 1000;
+	return until;
+}
+
+static void *nap_once(void *arg)
+{
+	nap();
+	return arg;
+}
+
+NOINLINE void wait_once(pthread_t thread)
+{
+	struct timespec until = in_1000_s(is_mode("semaphore_clock") ? CLOCK_MONOTONIC : CLOCK_REALTIME);
+
+	if (is_mode("semaphore"))
+		sem_wait(&the_semaphore);
+	else if (is_mode("semaphore_timed"))
+		sem_timedwait(&the_semaphore, &until);
+	else if (is_mode("semaphore_clock"))
+		sem_clockwait(&the_semaphore, CLOCK_MONOTONIC, &until);
+	else if (is_mode("barrier"))
+		pthread_barrier_wait(&the_barrier);
+	else if (is_mode("join"))
+		pthread_join(thread, NULL);
+	else
+		while (!atomic_exchange(&the_word, 0))
+			syscall(SYS_futex, &the_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	__asm__ volatile("");
+}
+
+static void *end_waits(void *arg)
+{
+	for (long i = 0; i < (long)arg; i++) {
+		nap();
+		sem_post(&the_semaphore);
+		if (is_mode("barrier"))
+			pthread_barrier_wait(&the_barrier);
+		the_word = 1;
+		syscall(SYS_futex, &the_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+		while (is_mode("futex") && the_word)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void wait_often(long nr)
+{
+	pthread_t thread = 0;
+	uint64_t ns = 0;
+
+	if (!is_mode("join"))
+		pthread_create(&thread, NULL, end_waits, (void *)nr);
+	for (long i = 0; i < nr; i++) {
+		uint64_t begin;
+
+		if (is_mode("join"))
+			pthread_create(&thread, NULL, nap_once, NULL);
+		begin = now_ns();
+		wait_once(thread);
+		ns += now_ns() - begin;
+	}
+	printf("%ld %llu\n", nr, (unsigned long long)ns);
+	fflush(stdout);
+	_exit(0);
+}
+
+static void wait_never(long nr)
+{
+	for (long i = 0; i < nr; i++) {
+		sem_post(&the_semaphore);
+		sem_wait(&the_semaphore);
+		syscall(SYS_futex, &the_word, FUTEX_WAIT_PRIVATE, 7, NULL, NULL, 0);
+	}
+}
+
+static void print(const char *what, long result)
+{
+	printf("%s %ld %d\n", what, result, result ? errno : 0);
+	errno = 77;
+}
+
+static void values(void)
+{
+	struct timespec past = {1, 0}, wrong = {0, -1}, soon = {0, 1000};
+	pthread_t thread;
+	void *result;
+	thrd_t c11;
+	int value = 0;
+
+	errno = 77;
+	sem_post(&the_semaphore);
+	print("free", sem_wait(&the_semaphore) || errno != 77);
+	sem_post(&the_semaphore);
+	print("free, wrong time", sem_timedwait(&the_semaphore, &wrong));
+	print("free, wrong clock", sem_clockwait(&the_semaphore, CLOCK_BOOTTIME, &past));
+	print("free, past", sem_timedwait(&the_semaphore, &past));
+	print("past", sem_timedwait(&the_semaphore, &past));
+	print("clock, past", sem_clockwait(&the_semaphore, CLOCK_MONOTONIC, &past));
+	print("wrong time", sem_timedwait(&the_semaphore, &wrong));
+	pthread_create(&thread, NULL, nap_once, &value);
+	print("join, past", pthread_timedjoin_np(thread, &result, &past));
+	print("clock join, past", pthread_clockjoin_np(thread, &result, CLOCK_MONOTONIC, &past));
+	print("join", pthread_join(thread, &result) || result != &value || errno != 77);
+	print("join oneself", pthread_join(pthread_self(), NULL));
+	thrd_create(&c11, (thrd_start_t)(void *)nap_once, NULL);
+	print("C11", thrd_join(c11, &value));
+	pthread_barrier_init(&the_barrier, NULL, 1);
+	print("barrier", pthread_barrier_wait(&the_barrier));
+	print("futex, another value", syscall(SYS_futex, &the_word, FUTEX_WAIT, 1, NULL, NULL, 0));
+	print("futex, late", syscall(SYS_futex, &the_word, FUTEX_WAIT, 0, &soon, NULL, 0));
+	print("futex, of no bits", syscall(SYS_futex, &the_word, FUTEX_WAIT_BITSET, 0, NULL, NULL, 0));
+	print("futex, late bits", syscall(SYS_futex, &the_word, FUTEX_WAIT_BITSET, 0, &soon, NULL, 4));
+	print("futex, no address", syscall(SYS_futex, NULL, FUTEX_WAIT, 0, NULL, NULL, 0));
+	print("futex, no operation", syscall(SYS_futex, &the_word, 99, 0, NULL, NULL, 0));
+}
+
+/* ---- cancellation ---- */
+
+static _Atomic int nr_unwound;
+
+static void on_unwinding(void *arg)
+{
+	nr_unwound++;
+	if (arg)
+		pthread_mutex_unlock(arg);
+}
+
+static void *sleep_on(void *arg)
+{
+	sem_wait(arg);
+	return NULL;
+}
+
+static pthread_t sleeper;
+
+static void *wait_to_be_cancelled(void *arg)
+{
+	struct timespec until = in_1000_s(CLOCK_REALTIME);
+	int before;
+
+	pthread_cleanup_push(on_unwinding, (long)arg == 4 ? &the_lock : NULL);
+	switch ((long)arg) {
+	case 0:
+		sem_wait(&the_semaphore);
+		break;
+	case 1:
+		sem_timedwait(&the_semaphore, &until);
+		break;
+	case 2:
+		pthread_join(sleeper, NULL);
+		break;
+	case 3:
+		pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+		syscall(SYS_futex, &the_word, FUTEX_WAIT, 0, NULL, NULL, 0);
+		break;
+	case 4:
+		pthread_mutex_lock(&the_lock);
+		while (1)
+			pthread_cond_wait(&the_condition, &the_lock);
+	case 5: /* it is cancelled before it waits, for a semaphore that is free */
+		while (!the_word)
+			sched_yield();
+		sem_post(&the_semaphore);
+		sem_wait(&the_semaphore);
+		break;
+	}
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+static bool is_asleep(pid_t tid)
+{
+	char path[64], text[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	file = fopen(path, "re");
+	if (file) {
+		if (!fgets(text, sizeof(text), file))
+			*text = '\0';
+		fclose(file);
+	}
+	return strstr(text, ") S ") != NULL;
+}
+
+static _Atomic pid_t tid;
+
+static void *begin_to_wait(void *arg)
+{
+	tid = (pid_t)syscall(SYS_gettid);
+	return wait_to_be_cancelled(arg);
+}
+
+static void cancel(void)
+{
+	static sem_t never;
+
+	sem_init(&never, 0, 0);
+	pthread_create(&sleeper, NULL, sleep_on, &never);
+	for (long i = 0; i < 6; i++) {
+		pthread_t thread;
+		void *result;
+
+		tid = 0;
+		the_word = 0;
+		pthread_create(&thread, NULL, begin_to_wait, (void *)i);
+		while (i < 5 && (!tid || !is_asleep(tid)))
+			sched_yield();
+		pthread_cancel(thread);
+		the_word = i == 5;
+		pthread_join(thread, &result);
+		printf("%ld cancelled %d unwound %d\n", i, result == PTHREAD_CANCELED, nr_unwound);
+	}
+	sem_post(&never);
+	pthread_join(sleeper, NULL);
+}
+
+/* ---- other numbers ---- */
+
+static int in_child(void *arg)
+{
+	*(long *)arg = syscall(SYS_getppid) == getppid();
+	syscall(SYS_exit, 3);
+	return 0;
+}
+
+static _Atomic long handled;
+
+static void on_signal(int signo)
+{
+	struct timespec soon = {0, 1000};
+
+	(void)signo;
+	handled = syscall(SYS_futex, &the_word, FUTEX_WAIT, 0, &soon, NULL, 0) == -1 && errno == ETIMEDOUT;
+}
+
+static void calls(void)
+{
+	static char stack[1 << 16] __attribute__((aligned(16)));
+	long same = 0, size = sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("calls", MFD_CLOEXEC), status = 0;
+	char *at, text[8] = "";
+	pid_t pid;
+
+	errno = 77;
+	print("write", pwrite(fd, "abc", 3, size) != 3);
+	print("truncate", ftruncate(fd, 2 * size));
+	/* the sixth argument is the one on the stack */
+	at = (char *)syscall(SYS_mmap, NULL, size, PROT_READ, MAP_SHARED, fd, size);
+	print("six arguments", at == MAP_FAILED || memcmp(at, "abc", 3) != 0);
+	print("another mapping",
+	      (long)syscall(SYS_mmap, NULL, size, PROT_READ, MAP_SHARED, -1, size) == -1 && errno == EBADF);
+	print("read", syscall(SYS_pread64, fd, text, 3L, size) != 3 || strcmp(text, "abc") != 0);
+	print("no call", syscall(-1));
+	pid = vfork();
+	if (!pid) {
+		syscall(SYS_futex, &the_word, FUTEX_WAIT, 1, NULL, NULL, 0);
+		syscall(SYS_getppid);
+		_exit(syscall(SYS_close, -1) == -1 && errno == EBADF ? 3 : 4);
+	}
+	print("vfork", waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 3);
+	pid = clone(in_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &same);
+	print("clone", waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 3 || !same);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!pid)
+		_exit(5);
+	print("clone by number", waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 5);
+	signal(SIGUSR1, on_signal);
+	the_word = 0;
+	pthread_mutex_lock(&the_lock);
+	raise(SIGUSR1);
+	print("handler", !handled);
+}
+
+int main(int argc, char **argv)
+{
+	long nr = argc > 2 ? atol(argv[2]) : 0;
+
+	mode = argc > 1 ? argv[1] : "";
+	sem_init(&the_semaphore, 0, 0);
+	pthread_barrier_init(&the_barrier, NULL, 2);
+	if (is_mode("values"))
+		values();
+	else if (is_mode("cancel"))
+		cancel();
+	else if (is_mode("calls"))
+		calls();
+	else if (is_mode("free"))
+		wait_never(nr);
+	else
+		wait_often(nr);
+	return 0;
+}
