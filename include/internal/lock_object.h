@@ -14,6 +14,7 @@
 
 #define CSINK_LOCK_LIBRARY "libcountersink-lock.so"
 #define CSINK_LOCK_NR_EVENTS 2
+#define CSINK_LOCK_CONDITIONS "conditions" /* of -e lock, and in COUNTERSINK_LOCK: waits for them, too */
 
 /* Functions of the agent, for the object. Context: thread; also in a handler of the program's. */
 struct csink_lock_agent {

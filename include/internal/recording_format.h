@@ -368,7 +368,8 @@ enum csink_wait_holder {
 	CSINK_WAIT_SEMAPHORE,
 	CSINK_WAIT_JOIN, /* for a thread's end */
 	CSINK_WAIT_BARRIER,
-	CSINK_WAIT_FUTEX, /* in syscall(2) */
+	CSINK_WAIT_FUTEX,     /* in syscall(2) */
+	CSINK_WAIT_SIGNALLED, /* for a condition */
 	CSINK_WAIT_NR_HOLDERS
 };
 

@@ -355,7 +355,8 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 		[CSINK_WAIT_SEMAPHORE] = "[none]",
 		[CSINK_WAIT_JOIN] = "[none]",
 		[CSINK_WAIT_BARRIER] = "[none]",
-		[CSINK_WAIT_FUTEX] = "[none]"};
+		[CSINK_WAIT_FUTEX] = "[none]",
+		[CSINK_WAIT_SIGNALLED] = "[none]"};
 	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_HOLDER)};
 	uint32_t index = CSINK_RECORDED_NONE, callers[CSINK_MAX_DEPTH], nr = 0;
 	const struct csink_recorded_row *row;
@@ -389,7 +390,7 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 static csink_str_t awaited(struct reading *r, const struct csink_rec_wait *wait)
 {
 	static const char *const kinds[CSINK_WAIT_NR_HOLDERS] = {
-		[CSINK_WAIT_BARRIER] = "barrier", [CSINK_WAIT_FUTEX] = "futex"};
+		[CSINK_WAIT_BARRIER] = "barrier", [CSINK_WAIT_FUTEX] = "futex", [CSINK_WAIT_SIGNALLED] = "condition"};
 	const char *kind = wait->holder < CSINK_WAIT_NR_HOLDERS ? kinds[wait->holder] : NULL, *name;
 	csink_str_t plain;
 	char text[512];

@@ -14,15 +14,24 @@
 
 static const struct csink_event_roots roots; /* the system's own */
 
-bool csink_list_has(const char *list, const char *name)
+#define LOCK_CONDITIONS "lock:" CSINK_LOCK_CONDITIONS
+
+static bool has_item(const char *list, const char *name, const char *ends)
 {
-	/* "lock:NAME" is a tracepoint. */
-	const char *at = strstr(list, name), *ends = strcmp(name, "lock") ? ",:/}" : ",}";
+	const char *at = strstr(list, name);
 	size_t length = strlen(name);
 
 	while (at && ((at != list && !strchr(",{", at[-1])) || (at[length] && !strchr(ends, at[length]))))
 		at = strstr(at + 1, name);
 	return at != NULL;
+}
+
+bool csink_list_has(const char *list, const char *name)
+{
+	/* "lock:" with anything else is a tracepoint. */
+	if (!strcmp(name, "lock"))
+		return has_item(list, name, ",}") || has_item(list, LOCK_CONDITIONS, ",}");
+	return has_item(list, name, ",:/}");
 }
 
 /* What the library measures is no event of the kernel's. Returns 0, or -EOPNOTSUPP and *err. */
@@ -100,6 +109,18 @@ static int take_alloc(const char *list, const char *item, size_t length, struct 
 	return 1;
 }
 
+static bool take_lock(const char *list, const char *item, size_t length, struct csink_chosen_events *chosen)
+{
+	bool has_conditions = length == strlen(LOCK_CONDITIONS) && !memcmp(item, LOCK_CONDITIONS, length);
+
+	if (!has_conditions && (length != 4 || memcmp(item, "lock", 4) != 0))
+		return false;
+	chosen->has_lock = true;
+	chosen->lock_is_first |= item == list;
+	chosen->lock_has_conditions |= has_conditions;
+	return true;
+}
+
 /* Copy the list to @rest without its items that are alloc or lock; commas within {} and // part no items. */
 static int without_own(const char *list, char *rest, struct csink_chosen_events *chosen, struct csink_event_error *err)
 {
@@ -117,12 +138,7 @@ static int without_own(const char *list, char *rest, struct csink_chosen_events 
 		found = take_alloc(list, item, (size_t)(at - item), chosen, err);
 		if (found < 0)
 			return found;
-		if (at - item == 4 && !memcmp(item, "lock", 4)) {
-			chosen->has_lock = true;
-			chosen->lock_is_first = item == list;
-			found = 1;
-		}
-		if (!found) {
+		if (!found && !take_lock(list, item, (size_t)(at - item), chosen)) {
 			if (to != rest)
 				*to++ = ',';
 			to = mempcpy(to, item, (size_t)(at - item));
@@ -142,7 +158,7 @@ int csink_choose_planned(const char *list, uint32_t max, struct csink_chosen_eve
 	int nr, failed;
 
 	chosen->alloc_period = 0;
-	chosen->has_lock = chosen->lock_is_first = false;
+	chosen->has_lock = chosen->lock_is_first = chosen->lock_has_conditions = false;
 	chosen->alloc_is_first = chosen->alloc_has_period = false;
 	if (!rest) {
 		snprintf(err->line, sizeof(err->line), "no memory");
@@ -169,7 +185,10 @@ int csink_choose_planned(const char *list, uint32_t max, struct csink_chosen_eve
 void csink_own_values(struct csink_chosen_events *chosen, uint64_t *period, bool finds_leaks, char *alloc,
 		      const char **lock)
 {
-	*lock = !chosen->has_lock ? "" : chosen->lock_is_first ? "first" : "yes";
+	static const char *const lock_words[][2] = {{"yes", "yes," CSINK_LOCK_CONDITIONS},
+						    {"first", "first," CSINK_LOCK_CONDITIONS}};
+
+	*lock = chosen->has_lock ? lock_words[chosen->lock_is_first][chosen->lock_has_conditions] : "";
 	*alloc = '\0';
 	if (!chosen->alloc_period)
 		return;

@@ -15,7 +15,7 @@ struct csink_chosen_events {
 	char text[2048]; /* the same as a list that the library reads without opening a file; "": too long for it */
 	/* Of "alloc", which is in neither: bytes between samples; 0: it is not asked for. */
 	uint64_t alloc_period;
-	bool has_lock, lock_is_first; /* the same of "lock" */
+	bool has_lock, lock_is_first, lock_has_conditions; /* the same of "lock" */
 	bool alloc_is_first, alloc_has_period, is_alloc_alone;
 };
 
@@ -38,7 +38,7 @@ bool csink_list_has(const char *list, const char *name);
 
 /**
  * The same, with the decision which events are sampled together, for the library. "alloc" may be in the list, with
- * ":period=BYTES", and "lock"; where they are all of the list, the other event is that of "auto".
+ * ":period=BYTES", and "lock" or "lock:conditions"; where they are all of the list, the other event is that of "auto".
  * @max  at most CSINK_MAX_EVENTS: places that the library needs for events of its own are left out by the caller.
  * Returns 0, or -errno and *err.
  */

@@ -44,11 +44,6 @@
 	X(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t *l, const struct timespec *t), (l, t)) \
 	X(int, pthread_rwlock_clockwrlock, (pthread_rwlock_t *l, clockid_t c, const struct timespec *t), (l, c, t)) \
 	X(int, pthread_rwlock_unlock, (pthread_rwlock_t *l), (l)) \
-	X(int, pthread_cond_wait, (pthread_cond_t *v, pthread_mutex_t *m), (v, m)) \
-	X(int, pthread_cond_timedwait, (pthread_cond_t *v, pthread_mutex_t *m, const struct timespec *t), (v, m, t)) \
-	X(int, pthread_cond_clockwait, (pthread_cond_t *v, pthread_mutex_t *m, clockid_t c, const struct timespec *t), (v, m, c, t)) \
-	X(int, cnd_wait, (cnd_t *v, mtx_t *m), (v, m)) \
-	X(int, cnd_timedwait, (cnd_t *v, mtx_t *m, const struct timespec *t), (v, m, t)) \
 	X(int, mtx_lock, (mtx_t *m), (m)) \
 	X(int, mtx_trylock, (mtx_t *m), (m)) \
 	X(int, mtx_timedlock, (mtx_t *m, const struct timespec *t), (m, t)) \
@@ -400,12 +395,8 @@ LOCK(mtx_timedlock, (mtx_t * lock, const struct timespec *until), (lock, until),
      until, 0)
 UNLOCK(mtx_unlock, (mtx_t * lock), MTX_UNLOCK)
 
-/*
- * Waiting for a condition releases the lock within libc. There is no moment behind it to walk a
- * stack in. That wait itself is none for a lock. Under the version in which libc has these now, so that the calls of
- * old programs, with another layout of conditions, are libc's: see libcountersink-lock.map.
- */
-static void release_in_condition(void *lock)
+/* There is no moment behind it to walk a stack in. */
+void csink_lock_release_in_condition(void *lock)
 {
 	CSINK_KEEP_ERRNO;
 	struct release *release;
@@ -420,41 +411,6 @@ static void release_in_condition(void *lock)
 		finish_wait();
 		csink_unblock(&mask);
 	}
-}
-
-CSINK_EXPORT int csink_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock) __asm__("pthread_cond_wait");
-CSINK_EXPORT int csink_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
-				      const struct timespec *until) __asm__("pthread_cond_timedwait");
-
-int csink_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
-{
-	release_in_condition(lock);
-	return next.pthread_cond_wait(condition, lock);
-}
-
-int csink_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *until)
-{
-	release_in_condition(lock);
-	return next.pthread_cond_timedwait(condition, lock, until);
-}
-
-CSINK_EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *lock, clockid_t clock,
-					const struct timespec *until)
-{
-	release_in_condition(lock);
-	return next.pthread_cond_clockwait(condition, lock, clock, until);
-}
-
-CSINK_EXPORT int cnd_wait(cnd_t *condition, mtx_t *lock)
-{
-	release_in_condition(lock);
-	return next.cnd_wait(condition, lock);
-}
-
-CSINK_EXPORT int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict lock, const struct timespec *restrict until)
-{
-	release_in_condition(lock);
-	return next.cnd_timedwait(condition, lock, until);
 }
 
 /* ---- what the agent calls ---- */

@@ -37,6 +37,11 @@ enum csink_lock_how {
 	JOIN_CLOCK,
 	JOIN_C11,
 	BARRIER,
+	CONDITION,
+	CONDITION_TIMED,
+	CONDITION_CLOCK,
+	CND,
+	CND_TIMED,
 	FUTEX = CSINK_LOCK_FUTEX
 };
 
@@ -59,6 +64,8 @@ extern struct csink_lock_agent csink_lock_agent CSINK_HIDDEN;
 extern uint32_t csink_lock_nr_forks
 	CSINK_HIDDEN; /* that this process comes from: entries from before are not its own */
 
+extern bool csink_lock_has_conditions CSINK_HIDDEN; /* waits for conditions are asked for */
+
 /** Nothing to measure with, or no signal may be blocked meanwhile. Context: any. */
 bool csink_lock_passes_on(void);
 
@@ -80,6 +87,9 @@ void csink_lock_forget(void);
 /** csink_slow() of a wait that no holder ends. errno and the result are the call's own. Context: thread. */
 intptr_t csink_lock_wait_plainly(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_how how,
 				 const struct csink_caller *caller);
+
+/** The calling thread, which holds a lock, is about to wait for a condition. Context: thread. */
+void csink_lock_release_in_condition(void *lock);
 
 /** futex(2) itself, with the arguments of the caller's syscall(2). Context: any. */
 long csink_lock_futex(uintptr_t word, uintptr_t operation, uintptr_t value, const struct csink_caller *caller);

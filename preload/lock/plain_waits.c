@@ -1,6 +1,6 @@
 /*
- * Waits that no holder ends: for semaphores, for the end of threads, at barriers, and in futex(2) by syscall(2). Each
- * is a row of its own, with what is waited for and without a holder.
+ * Waits that no holder ends: for semaphores, for the end of threads, at barriers, for conditions where that is asked
+ * for, and in futex(2) by syscall(2). Each is a row of its own, with what is waited for and without a holder.
  *
  * Any thread, at any time, as lock.c. Nothing is kept while the thread waits: a wait may be cancelled, or left by a
  * jump.
@@ -30,6 +30,11 @@
 	X(int, pthread_clockjoin_np, (pthread_t p, void **r, clockid_t c, const struct timespec *t), (p, r, c, t)) \
 	X(int, thrd_join, (thrd_t p, int *r), (p, r)) \
 	X(int, pthread_barrier_wait, (pthread_barrier_t *b), (b)) \
+	X(int, pthread_cond_wait, (pthread_cond_t *v, pthread_mutex_t *m), (v, m)) \
+	X(int, pthread_cond_timedwait, (pthread_cond_t *v, pthread_mutex_t *m, const struct timespec *t), (v, m, t)) \
+	X(int, pthread_cond_clockwait, (pthread_cond_t *v, pthread_mutex_t *m, clockid_t c, const struct timespec *t), (v, m, c, t)) \
+	X(int, cnd_wait, (cnd_t *v, mtx_t *m), (v, m)) \
+	X(int, cnd_timedwait, (cnd_t *v, mtx_t *m, const struct timespec *t), (v, m, t)) \
 	X(int, pthread_testcancel, (void), ()) /* it returns nothing */
 /* clang-format on */
 
@@ -61,22 +66,41 @@ static intptr_t wait_now(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_
 		return next.thrd_join(a, (int *)b);
 	case BARRIER:
 		return next.pthread_barrier_wait((pthread_barrier_t *)a);
+	case CONDITION:
+		return next.pthread_cond_wait((pthread_cond_t *)a, (pthread_mutex_t *)b);
+	case CONDITION_TIMED:
+		return next.pthread_cond_timedwait((pthread_cond_t *)a, (pthread_mutex_t *)b, until);
+	case CONDITION_CLOCK:
+		return next.pthread_cond_clockwait((pthread_cond_t *)a, (pthread_mutex_t *)b,
+						   (clockid_t)caller->more[0], until);
+	case CND:
+		return next.cnd_wait((cnd_t *)a, (mtx_t *)b);
+	case CND_TIMED:
+		return next.cnd_timedwait((cnd_t *)a, (mtx_t *)b, until);
 	default:
 		return csink_lock_futex(a, b, c, caller);
 	}
 }
 
-static uint32_t kind_of(enum csink_lock_how how)
-{
-	if (how < JOIN)
-		return CSINK_WAIT_SEMAPHORE;
-	return how < BARRIER ? CSINK_WAIT_JOIN : how == BARRIER ? CSINK_WAIT_BARRIER : CSINK_WAIT_FUTEX;
-}
+static const uint8_t kinds[] = {[SEMAPHORE] = CSINK_WAIT_SEMAPHORE,
+				[SEMAPHORE_TIMED] = CSINK_WAIT_SEMAPHORE,
+				[SEMAPHORE_CLOCK] = CSINK_WAIT_SEMAPHORE,
+				[JOIN] = CSINK_WAIT_JOIN,
+				[JOIN_TIMED] = CSINK_WAIT_JOIN,
+				[JOIN_CLOCK] = CSINK_WAIT_JOIN,
+				[JOIN_C11] = CSINK_WAIT_JOIN,
+				[BARRIER] = CSINK_WAIT_BARRIER,
+				[CONDITION] = CSINK_WAIT_SIGNALLED,
+				[CONDITION_TIMED] = CSINK_WAIT_SIGNALLED,
+				[CONDITION_CLOCK] = CSINK_WAIT_SIGNALLED,
+				[CND] = CSINK_WAIT_SIGNALLED,
+				[CND_TIMED] = CSINK_WAIT_SIGNALLED,
+				[FUTEX] = CSINK_WAIT_FUTEX};
 
 static struct csink_rec_wait *find_entry(uintptr_t object, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct csink_rec_wait *entry = NULL;
-	uint32_t kind = kind_of(how), waiter;
+	uint32_t kind = kinds[how], waiter;
 	uint64_t mask;
 
 	if (!csink_block(&mask))
@@ -194,4 +218,49 @@ CSINK_EXPORT int thrd_join(thrd_t thread, int *result)
 CSINK_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
 	return csink_slow_entry_int((uintptr_t)barrier, 0, 0, BARRIER);
+}
+
+/*
+ * Waiting for a condition releases the lock within libc, and takes it again: that time is not told from the wait.
+ * Under the version in which libc has these now, so that the calls of old programs, with another layout of conditions,
+ * are libc's: see libcountersink-lock.map.
+ */
+CSINK_EXPORT int csink_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock) __asm__("pthread_cond_wait");
+CSINK_EXPORT int csink_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
+				      const struct timespec *until) __asm__("pthread_cond_timedwait");
+
+#define CONDITION_WAIT(how, until, more)                                                                               \
+	csink_lock_release_in_condition(lock);                                                                         \
+	if (CSINK_UNLIKELY(csink_lock_has_conditions))                                                                 \
+	return csink_slow_entry_more((uintptr_t)condition, (uintptr_t)lock, (uintptr_t)(until), how, (uintptr_t)(more))
+
+int csink_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	CONDITION_WAIT(CONDITION, 0, 0);
+	return next.pthread_cond_wait(condition, lock);
+}
+
+int csink_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *until)
+{
+	CONDITION_WAIT(CONDITION_TIMED, until, 0);
+	return next.pthread_cond_timedwait(condition, lock, until);
+}
+
+CSINK_EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *lock, clockid_t clock,
+					const struct timespec *until)
+{
+	CONDITION_WAIT(CONDITION_CLOCK, until, clock);
+	return next.pthread_cond_clockwait(condition, lock, clock, until);
+}
+
+CSINK_EXPORT int cnd_wait(cnd_t *condition, mtx_t *lock)
+{
+	CONDITION_WAIT(CND, 0, 0);
+	return next.cnd_wait(condition, lock);
+}
+
+CSINK_EXPORT int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict lock, const struct timespec *restrict until)
+{
+	CONDITION_WAIT(CND_TIMED, until, 0);
+	return next.cnd_timedwait(condition, lock, until);
 }

@@ -8,11 +8,14 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "include/internal/shared_options.h"
 #include "preload/lock/lock_impl.h"
 #include "preload/objects/caller.h"
+#include "preload/objects/plain_text.h"
 
 struct csink_lock_agent csink_lock_agent; /* all NULL: it has not begun */
 uint32_t csink_lock_nr_forks;
+bool csink_lock_has_conditions;
 
 enum { NR_CELLS = 1 << 14, WINDOW = 32 };
 
@@ -69,6 +72,8 @@ void csink_lock_begin(const struct csink_lock_agent *from)
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	cells = csink_raw_failed(at) ? NULL : (struct cell *)at;
+	csink_lock_has_conditions =
+		csink_plain_has(csink_plain_variable(CSINK_ENV_PREFIX "LOCK="), CSINK_LOCK_CONDITIONS);
 	csink_lock_agent = *from;
 }
 

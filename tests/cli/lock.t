@@ -126,6 +126,25 @@ for mode in semaphore semaphore_timed semaphore_clock barrier join futex; do
 done
 run -e lock -- "$W" free 10000
 unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'semaphores that are free, and futexes that have another value, leave nothing'
+
+# ---- conditions, where they are asked for
+run -e lock:conditions -- "$T" condition 100
+is "$? $(cat err)" '0 ' 'threads that wait for conditions, with lock:conditions'
+like "$("$COUNTERSINK" report -a x.pb.gz)" '^ +[0-9.]+ +[0-9.]+ [mu]?s +[0-9]+  \[condition changed\]  take_turns .* \[none\]$' 'have a row of their own'
+run -e task-clock,lock:conditions -- "$T" condition 100
+like "$("$COUNTERSINK" report -a x.pb.gz)" '  \[condition changed\]  ' 'and behind another event'
+run -e lock -- "$T" condition 100
+unlike "$("$COUNTERSINK" report -a x.pb.gz)" 'condition changed' 'without it they have none'
+run -e lock:conditions -- "$W" cancel
+"$W" cancel >plain
+is "$? $(cat out)" "0 $(cat plain)" 'a wait for a condition that is cancelled takes the lock again, and is unwound'
+for event in lock lock:conditions; do
+	run -e $event -- "$TARGETS/old_condition"
+	is "$? $(cat out)" '0 40 waits, nothing else written' "$event: a program that is bound to the conditions of glibc 2.2.5 has those"
+done
+like "$("$COUNTERSINK" events lock)" 'lock:conditions' 'events lists it'
+"$COUNTERSINK" -e '{lock:conditions,task-clock}' -o w.pb.gz -- true 2>err
+like "$? $(cat err)" '^125 .*lock is measured from the start of a program on: by run and gate, outside of \{\}' 'it is refused in a group'
 "$COUNTERSINK" -e '{lock,task-clock}' -o w.pb.gz -- true 2>err
 is "$?" 125 'a group with lock is refused'
 like "$(cat err)" 'lock is measured from the start of a program on: by run and gate, outside of \{\}' 'with the reason'

@@ -128,7 +128,8 @@ static int list_own(struct catalog *catalog)
 {
 	static const char *const names[][2] = {
 		{"alloc", "memory that programs allocate: bytes and objects, and what is in use at the end"},
-		{"lock", "waits for locks: how long, and who held them meanwhile"}};
+		{"lock", "waits for locks, semaphores, threads: how long, and who held a lock meanwhile"},
+		{"lock:conditions", "the same, and waits for conditions"}};
 	int ret = 0;
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names) && !ret; i++) {
