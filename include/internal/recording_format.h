@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 10
+#define CSINK_REC_VERSION 11
 #define CSINK_REC_SUFFIX ".rec"
 #define CSINK_REC_COLLECTED 0x746c6c63 /* no value that a file has which was overwritten by chance */
 #define CSINK_REC_COLLECTED_WHOLE 0x6c6c6177
@@ -357,13 +357,21 @@ struct csink_rec_wait {
 	uint64_t lock;        /* its address */
 	uint64_t delay_ns;    /* CLOCK_MONOTONIC */
 	uint64_t contentions; /* waits that began with this holder */
+	/*
+	 * Waits that have not ended: how many in the lower CSINK_WAIT_OPEN_BITS, in the others the sum of when they
+	 * began, us of CLOCK_MONOTONIC, of which the upper bits are lost: of the difference to a later time, none is.
+	 * One number, so that both are right whenever the process ends. Atomic.
+	 */
+	uint64_t open;
 };
+#define CSINK_WAIT_OPEN_BITS 14
 #define CSINK_WAIT_OTHER_LOCKS 0 /* in place of an address: all for which there was no more room */
 enum csink_wait_holder {
 	CSINK_WAIT_UNKNOWN,   /* it released the lock in a way that was not seen */
 	CSINK_WAIT_HAND_OFF,  /* the lock was free, the waiter not on a CPU yet */
 	CSINK_WAIT_CONDITION, /* a thread that went on to wait for a condition */
 	CSINK_WAIT_IN_USE, /* no wait: what is in use at the end of an allocation by this stack, in bytes and objects */
+	CSINK_WAIT_NOT_ENDED, /* of waits for locks that have not ended alone */
 	/* No holder ends the wait; the lock is the object that was waited for, but of JOIN. */
 	CSINK_WAIT_SEMAPHORE,
 	CSINK_WAIT_JOIN, /* for a thread's end */

@@ -10,6 +10,7 @@
 #include "launcher/base/move.h"
 #include "launcher/collect/collect_frames.h"
 #include "launcher/collect/collect_impl.h"
+#include "launcher/collect/moment.h"
 
 /* What samples of allocations stand for, scaled to what was counted, so that all rows together are that. */
 struct spread {
@@ -352,6 +353,7 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 		[CSINK_WAIT_UNKNOWN] = "[unknown]",
 		[CSINK_WAIT_HAND_OFF] = "[free: the waiter was not running yet]",
 		[CSINK_WAIT_CONDITION] = "[a thread that went on to wait for a condition]",
+		[CSINK_WAIT_NOT_ENDED] = "[not released until the end]",
 		[CSINK_WAIT_SEMAPHORE] = "[none]",
 		[CSINK_WAIT_JOIN] = "[none]",
 		[CSINK_WAIT_BARRIER] = "[none]",
@@ -411,6 +413,37 @@ static csink_str_t awaited(struct reading *r, const struct csink_rec_wait *wait)
 	return csink_profile_str(r->c->p, text);
 }
 
+/* When a process ended: of one that was killed, as far as that is known, at most the end of the run. */
+static uint64_t end_of(const struct reading *r)
+{
+	const struct csink_outside *outside = r->c->outside;
+	uint64_t end_ns = r->rec->header.end_monotonic_ns;
+
+	if (r->image->nr_moment)
+		return csink_moment_ns(r->c->now);
+	if (r->rec->header.state != CSINK_REC_LIVE || !outside)
+		return end_ns;
+	for (uint32_t i = 0; i < outside->nr_processes; i++)
+		if (outside->processes[i].pid == r->image->pid && outside->processes[i].end_ns)
+			return CSINK_MAX(end_ns, outside->processes[i].end_ns);
+	return outside->wall_ns ? CSINK_MAX(end_ns, r->c->images[0].start_ns + outside->wall_ns) : end_ns;
+}
+
+/* How long waits that have not ended lasted until then. Returns how many they are. */
+static uint32_t open_waits(const struct reading *r, const struct csink_rec_wait *wait, uint64_t *ns)
+{
+	uint64_t mask = UINT64_MAX >> CSINK_WAIT_OPEN_BITS, end_ns = end_of(r), us, most_us;
+	uint32_t nr = wait->open & ((1 << CSINK_WAIT_OPEN_BITS) - 1);
+
+	*ns = 0;
+	if (!nr || r->c->slice) /* a slice has those that ended in it */
+		return 0;
+	us = (nr * (end_ns / 1000) - (wait->open >> CSINK_WAIT_OPEN_BITS)) & mask;
+	most_us = end_ns > r->image->start_ns ? nr * ((end_ns - r->image->start_ns) / 1000 + 1) : 0;
+	*ns = us <= most_us ? us * 1000 : 0; /* else the end is that of an older copy, or the number is damaged */
+	return nr;
+}
+
 static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint32_t first)
 {
 	uint32_t index = csink_recorded_row_at(r->rec, wait->waiter >> 1), base;
@@ -418,13 +451,15 @@ static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint3
 	struct csink_profile_label labels[8];
 	const struct csink_profile_range *set;
 	const struct csink_recorded_row *row;
+	uint64_t open_ns;
+	uint32_t nr_open = open_waits(r, wait, &open_ns);
 
 	if (index == CSINK_RECORDED_NONE || r->types[first] < 0 || r->types[first + 1] < 0 ||
-	    !(wait->delay_ns | wait->contentions))
+	    !(wait->delay_ns | wait->contentions | nr_open))
 		return;
 	row = &r->rec->rows[index];
-	values[r->types[first] + 1] = claimed(wait->delay_ns);
-	values[r->types[first + 1] + 1] = claimed(wait->contentions);
+	values[r->types[first] + 1] = csink_add(claimed(wait->delay_ns), claimed(open_ns));
+	values[r->types[first + 1] + 1] = csink_add(claimed(wait->contentions), nr_open);
 	r->spreads[first].given = csink_add(r->spreads[first].given, claimed(wait->delay_ns));
 	r->spreads[first + 1].given = csink_add(r->spreads[first + 1].given, claimed(wait->contentions));
 	base = row_labels(r, row);

@@ -235,6 +235,16 @@ static int align_posix(void **block, size_t alignment, size_t bytes, const struc
 	return err;
 }
 
+int csink_unwound(int version, int actions, uint64_t class, void *exception, void *context)
+{
+	(void)version;
+	(void)actions;
+	(void)class;
+	(void)exception;
+	(void)context;
+	return CSINK_CONTINUE_UNWIND;
+}
+
 void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller)
 {
 	struct csink_live_item item;

@@ -215,37 +215,47 @@ static int lock_now(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 	}
 }
 
-static void end_waiting(struct slot *slot)
+/* The stack is walked before the wait, which it is a part of. Returns the number of the wait; 0: it is not registered.
+ */
+static uint32_t begin_wait(struct wait *wait, struct slot *slot, const struct csink_caller *caller)
 {
-	uint32_t nr = atomic_load_explicit(&slot->nr_waiting, memory_order_relaxed);
+	struct csink_rec_wait *entry = NULL;
+	uint32_t nr = 0;
+	uint64_t mask;
 
-	/* In a child that a handler has forked meanwhile, no thread waits. */
-	while (nr && !atomic_compare_exchange_weak(&slot->nr_waiting, &nr, nr - 1))
-		;
+	if (!csink_block(&mask))
+		return 0;
+	if (self.wait.lock) { /* a lock that the thread still holds, or one that was late */
+		self.wait.is_late = true;
+		finish_wait();
+	}
+	wait->waiter = csink_lock_walk(caller);
+	if (wait->waiter)
+		entry = csink_lock_entry(wait->waiter, CSINK_WAIT_NOT_ENDED, (uintptr_t)wait->lock);
+	nr = csink_lock_wait_begun(entry, wait->begin_ns, &slot->nr_waiting, caller);
+	csink_unblock(&mask);
+	return nr;
 }
 
-/* The lock is not free. The stack is walked before the wait, which it is a part of. */
+/* The lock is not free. */
 static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct slot *slot = slot_of(lock);
 	struct wait wait = {.lock = lock, .begin_ns = csink_lock_agent.now_ns()};
 	uint64_t mask;
+	uint32_t nr;
 	int err;
 
 	atomic_fetch_add_explicit(&slot->nr_waiting, 1, memory_order_acq_rel);
-	if (csink_block(&mask)) {
-		if (self.wait.lock) { /* a lock that the thread still holds, or one that was late */
-			self.wait.is_late = true;
-			finish_wait();
-		}
-		wait.waiter = csink_lock_walk(caller);
-		csink_unblock(&mask);
-	}
+	nr = begin_wait(&wait, slot, caller);
 	wait.first_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
 	err = lock_now(lock, b, c, how);
 	wait.last_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
 	wait.end_ns = CSINK_MAX(csink_lock_agent.now_ns(), wait.begin_ns);
-	end_waiting(slot);
+	if (nr)
+		csink_lock_wait_over(nr, caller);
+	else
+		csink_lock_count_down(&slot->nr_waiting);
 	if (!wait.waiter) {
 		csink_lock_agent.total(wait.end_ns - wait.begin_ns, 1);
 	} else if (csink_block(&mask)) {
@@ -305,6 +315,7 @@ static void end_release(struct release *release, const void *lock, bool is_relea
 	}
 	if (self.wait.lock == lock)
 		finish_wait();
+	csink_lock_drop_left(caller);
 	csink_unblock(&mask);
 }
 

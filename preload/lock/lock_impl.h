@@ -78,6 +78,24 @@ uint32_t csink_lock_walk(const struct csink_caller *caller);
  */
 struct csink_rec_wait *csink_lock_entry(uint32_t waiter, uint32_t holder, uint64_t lock);
 
+/**
+ * The calling thread begins to wait, as a row with an end that is not known yet.
+ * @entry       NULL: there is none.
+ * @nr_waiting  counted down when the wait is over; NULL: no such number.
+ * Returns a number for csink_lock_wait_over(). Context: thread, signals blocked, not on an alternate stack.
+ */
+uint32_t csink_lock_wait_begun(struct csink_rec_wait *entry, uint64_t begin_ns, _Atomic uint32_t *nr_waiting,
+			       const struct csink_caller *caller);
+
+/** One less, but not below 0. Context: any. */
+void csink_lock_count_down(_Atomic uint32_t *nr_waiting);
+
+/** It is over; again: nothing. @nr 0: none has begun. Context: thread. */
+void csink_lock_wait_over(uint32_t nr, const struct csink_caller *caller);
+
+/** A call of the thread's shows which of its waits a jump has left. Context: as csink_lock_wait_begun(). */
+void csink_lock_drop_left(const struct csink_caller *caller);
+
 /** Sums from now on. Context: init. */
 void csink_lock_begin(const struct csink_lock_agent *from);
 

@@ -2,8 +2,7 @@
  * Waits that no holder ends: for semaphores, for the end of threads, at barriers, for conditions where that is asked
  * for, and in futex(2) by syscall(2). Each is a row of its own, with what is waited for and without a holder.
  *
- * Any thread, at any time, as lock.c. Nothing is kept while the thread waits: a wait may be cancelled, or left by a
- * jump.
+ * Any thread, at any time, as lock.c. A wait may be cancelled, or left by a jump.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -97,19 +96,27 @@ static const uint8_t kinds[] = {[SEMAPHORE] = CSINK_WAIT_SEMAPHORE,
 				[CND_TIMED] = CSINK_WAIT_SIGNALLED,
 				[FUTEX] = CSINK_WAIT_FUTEX};
 
-static struct csink_rec_wait *find_entry(uintptr_t object, enum csink_lock_how how, const struct csink_caller *caller)
+struct begun {
+	uint64_t time_ns;
+	struct csink_rec_wait *entry; /* NULL: none */
+	uint32_t nr, nr_forks;
+};
+
+static struct begun begin(uintptr_t object, enum csink_lock_how how, const struct csink_caller *caller)
 {
-	struct csink_rec_wait *entry = NULL;
+	struct begun begun = {.time_ns = csink_lock_agent.now_ns(), .nr_forks = csink_lock_nr_forks};
 	uint32_t kind = kinds[how], waiter;
 	uint64_t mask;
 
 	if (!csink_block(&mask))
-		return NULL;
+		return begun;
 	waiter = csink_lock_walk(caller);
-	if (waiter)
-		entry = csink_lock_entry(waiter, kind, kind == CSINK_WAIT_JOIN ? CSINK_WAIT_OTHER_LOCKS : object);
+	if (waiter) {
+		begun.entry = csink_lock_entry(waiter, kind, kind == CSINK_WAIT_JOIN ? CSINK_WAIT_OTHER_LOCKS : object);
+		begun.nr = csink_lock_wait_begun(begun.entry, begun.time_ns, NULL, caller);
+	}
 	csink_unblock(&mask);
-	return entry;
+	return begun;
 }
 
 /* The kernel refused at once: the word had another value, or the call was wrong. */
@@ -118,38 +125,37 @@ static bool has_not_waited(enum csink_lock_how how, intptr_t result)
 	return how == FUTEX && result < 0 && errno != EINTR && errno != ETIMEDOUT;
 }
 
-static void add(struct csink_rec_wait *entry, uint64_t ns)
+static void end(const struct begun *begun)
 {
-	CSINK_KEEP_ERRNO;
+	uint64_t now_ns = csink_lock_agent.now_ns(), ns = now_ns > begun->time_ns ? now_ns - begun->time_ns : 0;
 
-	csink_lock_agent.total(ns, 1);
-	if (!entry)
+	if (begun->nr_forks != csink_lock_nr_forks)
 		return;
-	__atomic_fetch_add(&entry->delay_ns, ns, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&entry->contentions, 1, __ATOMIC_RELAXED);
+	csink_lock_agent.total(ns, 1);
+	if (!begun->entry)
+		return;
+	__atomic_fetch_add(&begun->entry->delay_ns, ns, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&begun->entry->contentions, 1, __ATOMIC_RELAXED);
 }
 
 intptr_t csink_lock_wait_plainly(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_how how,
 				 const struct csink_caller *caller)
 {
-	uint32_t nr_forks = csink_lock_nr_forks;
-	struct csink_rec_wait *entry;
-	uint64_t begin_ns, end_ns;
-	int before = errno;
+	bool passes_on = csink_lock_passes_on();
+	struct begun begun;
+	int error = errno;
 	intptr_t result;
 
-	if (csink_lock_passes_on()) {
-		errno = before;
+	if (passes_on)
 		return wait_now(a, b, c, how, caller);
-	}
-	begin_ns = csink_lock_agent.now_ns();
-	entry = find_entry(a, how, caller);
-	errno = before;
+	begun = begin(a, how, caller);
+	errno = error;
 	result = wait_now(a, b, c, how, caller);
-	if (nr_forks == csink_lock_nr_forks && !has_not_waited(how, result)) {
-		end_ns = csink_lock_agent.now_ns();
-		add(entry, end_ns > begin_ns ? end_ns - begin_ns : 0);
-	}
+	error = errno;
+	csink_lock_wait_over(begun.nr, caller);
+	if (!has_not_waited(how, result))
+		end(&begun);
+	errno = error;
 	return result;
 }
 

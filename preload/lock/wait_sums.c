@@ -53,6 +53,85 @@ struct csink_rec_wait *csink_lock_entry(uint32_t waiter, uint32_t holder, uint64
 	return find_entry(waiter, holder, lock) ?: find_entry(waiter, holder, CSINK_WAIT_OTHER_LOCKS);
 }
 
+/* ---- waits that have not ended ---- */
+
+enum { MAX_OPEN = 4, MAX_SHOWN = (1 << CSINK_WAIT_OPEN_BITS) - 1000 };
+
+/* Of this thread: the latest one last, in handlers of those before. */
+static __thread struct {
+	uint32_t nr;
+	struct open {
+		uintptr_t sp;
+		struct csink_rec_wait *entry;
+		uint64_t word;
+		_Atomic uint32_t *nr_waiting;
+		uint32_t nr_forks;
+	} all[MAX_OPEN];
+} waits __attribute__((tls_model("initial-exec")));
+
+void csink_lock_count_down(_Atomic uint32_t *nr_waiting)
+{
+	uint32_t nr = atomic_load_explicit(nr_waiting, memory_order_relaxed);
+
+	/* In a child that a handler has forked meanwhile, no thread waits. */
+	while (nr && !atomic_compare_exchange_weak(nr_waiting, &nr, nr - 1))
+		;
+}
+
+static void close_last(void)
+{
+	struct open open = waits.all[waits.nr - 1];
+
+	waits.nr--;
+	if (open.entry && open.nr_forks == csink_lock_nr_forks)
+		__atomic_fetch_sub(&open.entry->open, open.word, __ATOMIC_RELAXED);
+	if (open.nr_waiting)
+		csink_lock_count_down(open.nr_waiting);
+}
+
+/* A wait goes on while its caller's frame is above that of the thread's next call. */
+void csink_lock_drop_left(const struct csink_caller *caller)
+{
+	while (waits.nr && waits.all[waits.nr - 1].sp <= caller->sp)
+		close_last();
+}
+
+uint32_t csink_lock_wait_begun(struct csink_rec_wait *entry, uint64_t begin_ns, _Atomic uint32_t *nr_waiting,
+			       const struct csink_caller *caller)
+{
+	struct open *open;
+
+	csink_lock_drop_left(caller);
+	if (waits.nr == MAX_OPEN)
+		return 0;
+	if (entry && (__atomic_load_n(&entry->open, __ATOMIC_RELAXED) & ((1 << CSINK_WAIT_OPEN_BITS) - 1)) > MAX_SHOWN)
+		entry = NULL;
+	open = &waits.all[waits.nr];
+	*open = (struct open){caller->sp, entry, begin_ns / 1000 << CSINK_WAIT_OPEN_BITS | 1, nr_waiting,
+			      csink_lock_nr_forks};
+	if (entry)
+		__atomic_fetch_add(&entry->open, open->word, __ATOMIC_RELAXED);
+	return ++waits.nr;
+}
+
+void csink_lock_wait_over(uint32_t nr, const struct csink_caller *caller)
+{
+	while (nr && waits.nr >= nr && waits.all[nr - 1].sp == caller->sp)
+		close_last();
+}
+
+/* A thread that is cancelled, or exits: none of its waits goes on. */
+int csink_unwound(int version, int actions, uint64_t class, void *exception, void *context)
+{
+	(void)version;
+	(void)class;
+	(void)exception;
+	(void)context;
+	while (actions & CSINK_UNWIND_CLEANUP && waits.nr)
+		close_last();
+	return CSINK_CONTINUE_UNWIND;
+}
+
 uint32_t csink_lock_walk(const struct csink_caller *caller)
 {
 	ucontext_t uc;

@@ -39,6 +39,14 @@ int csink_slow_entry_more(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how,
 /* The object's own. */
 void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller);
 
+/**
+ * The object's own, too: the personality routine of csink_slow_entry(), which is called when a thread is cancelled or
+ * exits in csink_slow(), or an exception leaves it. As the C++ ABI for exceptions has it.
+ * Returns CSINK_CONTINUE_UNWIND.
+ */
+int csink_unwound(int version, int actions, uint64_t class, void *exception, void *context);
+enum { CSINK_UNWIND_CLEANUP = 2, CSINK_CONTINUE_UNWIND = 8 };
+
 /** The context that a walk begins with: the call itself, not what follows it. The rest of *uc is not set. */
 static inline void csink_caller_describe(ucontext_t *uc, const struct csink_caller *caller)
 {

@@ -127,6 +127,32 @@ done
 run -e lock -- "$W" free 10000
 unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'semaphores that are free, and futexes that have another value, leave nothing'
 
+# ---- waits that have not ended
+amount_of() { # REGEX: the microseconds of all rows that match
+	"$COUNTERSINK" report -a x.pb.gz | awk -v row="$1" '
+		BEGIN { unit["s"] = 1e6; unit["ms"] = 1e3; unit["us"] = 1; unit["ns"] = 1e-3 }
+		$0 ~ row { sum += $2 * unit[$3]; nr += $4 }
+		END { print int(sum), nr + 0 }'
+}
+run -e lock -- "$W" deadlock
+is "$?" 143 'a deadlock that SIGTERM ends'
+read -r waits ns <out
+read -r us contentions < <(amount_of '  (first|second)  +lock_both < wait_for_ever .* \\[not released until the end\\]$')
+is "$contentions" "$waits" 'both waits are rows'
+ok "with the time until the end ($us of $((2 * ns / 1000)) us and more)" test "$us" -ge $((2 * ns / 1000))
+run -e lock -- "$W" exit
+is "$?" 0 'a program that exits while threads wait'
+read -r waits ns <out
+read -r us contentions < <(amount_of '  the_semaphore  +wait_for_ever ')
+is "$contentions" "$waits" 'its waits are there'
+ok "with the time until the end ($us of $((2 * ns / 1000)) us and more)" test "$us" -ge $((2 * ns / 1000))
+run -e lock -- "$W" jump
+is "$?" 0 'a handler that leaves a wait by a jump'
+unlike "$("$COUNTERSINK" report -a x.pb.gz)" 'not released until the end' 'that wait is not shown as one that goes on'
+run -e lock:conditions -- "$W" cancel
+"$COUNTERSINK" report -a x.pb.gz >report
+unlike "$(sed -n '/^Waits/,$p' report)" 'the_semaphore|the_word|the_condition|wait_to_be_cancelled' 'nor is one that was cancelled'
+
 # ---- conditions, where they are asked for
 run -e lock:conditions -- "$T" condition 100
 is "$? $(cat err)" '0 ' 'threads that wait for conditions, with lock:conditions'

@@ -5,6 +5,8 @@
  *     free NR            semaphores that can be taken at once, and system calls that do not wait
  *     values             prints what each function returns in cases that are not plain, with errno
  *     cancel             threads that are cancelled in each of these waits, and in one for a condition
+ *     deadlock | exit    waits that have not ended when the process is killed, or exits: prints how long they lasted
+ *     jump               a handler leaves a wait by a jump
  *     calls              prints what syscall(2) does with other numbers: six arguments, errno, vfork, clone, a handler
  */
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -277,6 +280,92 @@ static void cancel(void)
 	pthread_join(sleeper, NULL);
 }
 
+/* ---- waits that do not end ---- */
+
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic pid_t tids[2];
+static _Atomic int nr_locked;
+
+NOINLINE void lock_both(pthread_mutex_t *one, pthread_mutex_t *other)
+{
+	pthread_mutex_lock(one);
+	nr_locked++;
+	while (nr_locked < 2)
+		sched_yield();
+	pthread_mutex_lock(other);
+	__asm__ volatile("");
+}
+
+static void *wait_for_ever(void *arg)
+{
+	long i = (long)arg;
+
+	tids[i] = (pid_t)syscall(SYS_gettid);
+	if (is_mode("exit"))
+		sem_wait(&the_semaphore);
+	else
+		lock_both(i ? &second : &first, i ? &first : &second);
+	return NULL;
+}
+
+static void end_while_they_wait(void)
+{
+	pthread_t threads[2];
+	uint64_t begin;
+
+	for (long i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, wait_for_ever, (void *)i);
+	for (int i = 0; i < 2; i++)
+		while (!tids[i] || !is_asleep(tids[i]))
+			sched_yield();
+	begin = now_ns();
+	for (int i = 0; i < 200; i++)
+		nap();
+	printf("2 %llu\n", (unsigned long long)(now_ns() - begin));
+	fflush(stdout);
+	if (is_mode("deadlock"))
+		kill(getpid(), SIGTERM);
+}
+
+static sigjmp_buf place;
+
+static void leave(int signo)
+{
+	(void)signo;
+	siglongjmp(place, 1);
+}
+
+static void *hold_on(void *arg)
+{
+	pthread_mutex_lock(&first);
+	nr_locked++;
+	while (!is_asleep(getpid()))
+		sched_yield();
+	pthread_kill(*(pthread_t *)arg, SIGUSR1);
+	while (nr_locked < 2)
+		sched_yield();
+	pthread_mutex_unlock(&first);
+	return NULL;
+}
+
+static void jump(void)
+{
+	pthread_t self = pthread_self(), thread;
+
+	signal(SIGUSR1, leave);
+	pthread_create(&thread, NULL, hold_on, &self);
+	while (!nr_locked)
+		sched_yield();
+	if (!sigsetjmp(place, 1)) {
+		pthread_mutex_lock(&first);
+		abort();
+	}
+	nr_locked++;
+	pthread_join(thread, NULL);
+	pthread_mutex_lock(&first);
+	pthread_mutex_unlock(&first);
+}
+
 /* ---- other numbers ---- */
 
 static int in_child(void *arg)
@@ -347,6 +436,10 @@ int main(int argc, char **argv)
 		cancel();
 	else if (is_mode("calls"))
 		calls();
+	else if (is_mode("deadlock") || is_mode("exit"))
+		end_while_they_wait();
+	else if (is_mode("jump"))
+		jump();
 	else if (is_mode("free"))
 		wait_never(nr);
 	else
