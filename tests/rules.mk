@@ -374,7 +374,7 @@ bench-alloc: all $(B)/tests/bench/alloc_pairs $(B)/tests/targets/allocates ## wh
 	@BUILD=$(CURDIR)/$(B) tests/bench/allocations
 
 .PHONY: bench-lock
-bench-lock: all $(B)/tests/bench/lock_pairs ## what the measurement of waits costs an uncontended lock (BENCH_RUNS)
+bench-lock: all $(B)/tests/bench/lock_pairs $(B)/tests/targets/locks ## what the measurement of waits costs an uncontended lock (BENCH_RUNS)
 	@BUILD=$(CURDIR)/$(B) tests/bench/locks
 
 .PHONY: bench-recording

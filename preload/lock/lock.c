@@ -82,7 +82,9 @@ enum { NR_SLOTS = 4096, NR_RELEASES = 64, PENDING = UINT32_MAX };
 struct release {
 	_Atomic uint64_t time_ns; /* 0: it is being written */
 	_Atomic uint64_t lock;
+	_Atomic uint64_t had_ns; /* since when the thread held it; 0: not known, as it did not wait for it */
 	_Atomic uint32_t holder; /* the agent's number of a stack; PENDING: it is being walked */
+	_Atomic uint32_t is_reader;
 };
 
 /* Locks whose addresses have the same hash share one. */
@@ -122,8 +124,9 @@ static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t 
 }
 
 struct cut {
-	uint64_t time_ns;
+	uint64_t time_ns, had_ns;
 	uint32_t holder;
+	bool is_reader;
 };
 
 /* The releases in a wait, oldest first; how many there are. *is_late: one of them is still being walked. */
@@ -135,7 +138,9 @@ static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct
 	*is_late = false;
 	for (uint32_t i = 0; all && i < NR_RELEASES; i++) {
 		uint64_t time_ns = atomic_load_explicit(&all[i].time_ns, memory_order_acquire);
+		uint64_t had_ns = atomic_load_explicit(&all[i].had_ns, memory_order_relaxed);
 		uint32_t holder = atomic_load_explicit(&all[i].holder, memory_order_relaxed), k;
+		bool is_reader = atomic_load_explicit(&all[i].is_reader, memory_order_relaxed);
 
 		if (time_ns <= wait->begin_ns || time_ns > wait->end_ns ||
 		    atomic_load_explicit(&all[i].lock, memory_order_relaxed) != (uintptr_t)wait->lock)
@@ -146,13 +151,36 @@ static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct
 		*is_late |= holder == PENDING;
 		for (k = nr++; k && out[k - 1].time_ns > time_ns; k--)
 			out[k] = out[k - 1];
-		out[k] = (struct cut){time_ns, holder == PENDING ? CSINK_WAIT_UNKNOWN : holder};
+		out[k] = (struct cut){time_ns, CSINK_MIN(had_ns, time_ns),
+				      holder == PENDING ? CSINK_WAIT_UNKNOWN : holder, is_reader};
 	}
 	return nr;
 }
 
+/* From a release to the next one. Readers hold the lock together: each of those that release it later has a share. */
+static void add_slice(const struct wait *wait, const struct cut *cuts, uint32_t nr, uint64_t from_ns, uint32_t first)
+{
+	uint64_t end_ns = cuts->time_ns, held_ns = CSINK_MAX(cuts->had_ns, from_ns), share_ns;
+	uint32_t nr_together = 1, left;
+
+	while (cuts->is_reader && nr_together < nr && cuts[nr_together].is_reader)
+		nr_together++;
+	left = nr_together;
+	for (uint32_t i = 1; i < nr_together; i++) {
+		held_ns = CSINK_MIN(held_ns, CSINK_MAX(cuts[i].had_ns, from_ns));
+		left -= cuts[i].had_ns >= end_ns;
+	}
+	add(wait, CSINK_WAIT_HAND_OFF, held_ns - from_ns, 0);
+	share_ns = (end_ns - held_ns) / left;
+	for (uint32_t i = 1; i < nr_together; i++)
+		if (cuts[i].had_ns < end_ns)
+			add(wait, cuts[i].holder, share_ns, 0);
+	add(wait, cuts->holder, end_ns - held_ns - share_ns * (left - 1), first);
+}
+
 /*
- * Who held the lock until each release; from the last one on it is free: the waiter was not on a CPU yet. One whose
+ * Who held the lock until each release; from the last one on it is free: the waiter was not on a CPU yet. So it is from
+ * a release until who waited, too, has it. One whose
  * stack is still being walked, as it lost its CPU to the waiter, is asked for once more at the thread's next slow call.
  */
 static void finish_wait(void)
@@ -173,7 +201,7 @@ static void finish_wait(void)
 	if (nr && wait.last_release - wait.first_release > NR_RELEASES)
 		cuts[0].holder = CSINK_WAIT_UNKNOWN; /* there is no room for those before */
 	for (uint32_t i = 0; i < nr; i++) {
-		add(&wait, cuts[i].holder, cuts[i].time_ns - from_ns, !i);
+		add_slice(&wait, cuts + i, nr - i, from_ns, !i);
 		from_ns = cuts[i].time_ns;
 	}
 	add(&wait, nr ? CSINK_WAIT_HAND_OFF : CSINK_WAIT_UNKNOWN, wait.end_ns - from_ns, !nr);
@@ -270,7 +298,7 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 }
 
 /* Before the lock is released: the place for who does it. NULL: no thread waits. */
-static struct release *begin_release(struct slot *slot, const void *lock)
+static struct release *begin_release(struct slot *slot, const void *lock, bool is_reader)
 {
 	struct release *all, *release;
 
@@ -291,6 +319,8 @@ static struct release *begin_release(struct slot *slot, const void *lock)
 	atomic_store_explicit(&release->time_ns, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&release->lock, (uintptr_t)lock, memory_order_relaxed);
+	atomic_store_explicit(&release->had_ns, self.wait.lock == lock ? self.wait.end_ns : 0, memory_order_relaxed);
+	atomic_store_explicit(&release->is_reader, is_reader, memory_order_relaxed);
 	atomic_store_explicit(&release->holder, PENDING, memory_order_relaxed);
 	atomic_store_explicit(&release->time_ns, csink_lock_agent.now_ns(), memory_order_release);
 	return release;
@@ -328,6 +358,12 @@ static bool is_nested(const void *lock, enum csink_lock_how how)
 	       mutex->__data.__count > 1;
 }
 
+/* As glibc has it. */
+static bool is_read(const void *lock, enum csink_lock_how how)
+{
+	return how == RW_UNLOCK && !((const pthread_rwlock_t *)lock)->__data.__cur_writer;
+}
+
 static int unlock(void *lock, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct release *release;
@@ -335,7 +371,7 @@ static int unlock(void *lock, enum csink_lock_how how, const struct csink_caller
 
 	if (is_nested(lock, how))
 		return lock_now(lock, 0, 0, how);
-	release = begin_release(slot_of(lock), lock);
+	release = begin_release(slot_of(lock), lock, is_read(lock, how));
 	err = lock_now(lock, 0, 0, how);
 	end_release(release, lock, !err, caller);
 	return err;
@@ -415,7 +451,7 @@ void csink_lock_release_in_condition(void *lock)
 
 	if (CSINK_LIKELY(!is_watched(lock)) || csink_lock_passes_on())
 		return;
-	release = begin_release(slot_of(lock), lock);
+	release = begin_release(slot_of(lock), lock, false);
 	if (release)
 		atomic_store_explicit(&release->holder, CSINK_WAIT_CONDITION, memory_order_relaxed);
 	if (self.wait.lock == lock && csink_block(&mask)) {

@@ -5,6 +5,7 @@
  *
  *     mutex | recursive | errorcheck | adaptive | robust | inherit | shared | mtx | timed    HOLDS
  *     rwlock HOLDS          writers, and readers that hold together
+ *         behind HOLDS of these: what the times of holds are divided by
  *     condition HOLDS       threads that wait for a condition with the lock
  *     free PAIRS            no thread waits: lock and unlock alone
  *     nested HOLDS          a recursive lock, which is taken and given back again and again within
@@ -59,6 +60,7 @@ static pthread_mutex_t the_lock;
 static pthread_rwlock_t the_rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static mtx_t the_mtx;
 static const char *mode;
+static long divisor = 1;
 
 NOINLINE void take_lock(int is_writer)
 {
@@ -94,7 +96,7 @@ static inline __attribute__((always_inline)) void hold(int kind, int is_writer, 
 	one->asked = now_ns();
 	take_lock(is_writer);
 	one->had = now_ns();
-	nap(us);
+	nap(us / divisor);
 	one->gave = now_ns();
 	give_lock();
 }
@@ -132,36 +134,64 @@ static void *work(void *arg)
 			read_short();
 		else
 			hold_short();
-		nap(100);
+		nap(100 / divisor);
 	}
 	return NULL;
 }
 
-/* Who held the lock in each part of each wait. */
+static int compare_times(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+/* Who held the lock in each part of a wait: each of those who held it together has the same share. */
+static void add_wait(double pairs[NR_KINDS][NR_KINDS], const struct held *wait, int nr)
+{
+	static const struct held *holders[MAX_LOG];
+	static uint64_t times[2 * MAX_LOG + 2];
+	int nr_holders = 0, nr_times = 0;
+
+	times[nr_times++] = wait->asked;
+	times[nr_times++] = wait->had;
+	for (int k = 0; k < nr; k++) {
+		if (&held[k] == wait || held[k].gave <= wait->asked || held[k].had >= wait->had)
+			continue;
+		holders[nr_holders++] = &held[k];
+		times[nr_times++] = held[k].had > wait->asked ? held[k].had : wait->asked;
+		times[nr_times++] = held[k].gave < wait->had ? held[k].gave : wait->had;
+	}
+	qsort(times, (size_t)nr_times, sizeof(times[0]), compare_times);
+	for (int i = 0; i + 1 < nr_times; i++) {
+		int nr_together = 0;
+
+		for (int k = 0; k < nr_holders; k++)
+			nr_together += holders[k]->had <= times[i] && holders[k]->gave >= times[i + 1];
+		for (int k = 0; k < nr_holders; k++)
+			if (holders[k]->had <= times[i] && holders[k]->gave >= times[i + 1])
+				pairs[holders[k]->kind][wait->kind] += (double)(times[i + 1] - times[i]) / nr_together;
+	}
+}
+
 static void print_truth(void)
 {
 	static const char *const names[NR_KINDS] = {"hold_long", "hold_middle", "hold_short"};
-	uint64_t pairs[NR_KINDS][NR_KINDS] = {{0}}, delay = 0, waits = 0;
-	int nr = nr_held;
+	double pairs[NR_KINDS][NR_KINDS] = {{0}};
+	uint64_t delay = 0, waits = 0;
 
-	for (int i = 0; i < nr; i++) {
+	for (int i = 0; i < nr_held; i++) {
 		if (held[i].had - held[i].asked < 10000)
 			continue;
 		waits++;
 		delay += held[i].had - held[i].asked;
-		for (int k = 0; k < nr; k++) {
-			uint64_t from = held[k].had > held[i].asked ? held[k].had : held[i].asked;
-			uint64_t to = held[k].gave < held[i].had ? held[k].gave : held[i].had;
-
-			if (k != i && from < to)
-				pairs[held[k].kind][held[i].kind] += to - from;
-		}
+		add_wait(pairs, &held[i], nr_held);
 	}
 	printf("%llu %llu\n", (unsigned long long)waits, (unsigned long long)delay);
 	for (int h = 0; h < NR_KINDS; h++)
 		for (int w = 0; w < NR_KINDS; w++)
-			if (pairs[h][w])
-				printf("%s %s %llu\n", names[h], names[w], (unsigned long long)pairs[h][w]);
+			if (pairs[h][w] > 0)
+				printf("%s %s %.0f\n", names[h], names[w], pairs[h][w]);
 }
 
 NOINLINE void hold_inner(void)
@@ -406,6 +436,7 @@ int main(int argc, char **argv)
 	long nr = argc > 2 ? atol(argv[2]) : 0;
 
 	mode = argc > 1 ? argv[1] : "";
+	divisor = argc > 3 ? atol(argv[3]) : 1;
 	init_lock();
 	if (!strcmp(mode, "values"))
 		values();
