@@ -353,6 +353,7 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 		[CSINK_WAIT_UNKNOWN] = "[unknown]",
 		[CSINK_WAIT_HAND_OFF] = "[free: the waiter was not running yet]",
 		[CSINK_WAIT_CONDITION] = "[a thread that went on to wait for a condition]",
+		[CSINK_WAIT_OTHERS] = "[another process]",
 		[CSINK_WAIT_NOT_ENDED] = "[not released until the end]",
 		[CSINK_WAIT_SEMAPHORE] = "[none]",
 		[CSINK_WAIT_JOIN] = "[none]",

@@ -76,7 +76,7 @@ static void choose_tries(void)
 
 /* ---- who waits ---- */
 
-enum { NR_SLOTS = 4096, NR_RELEASES = 64, PENDING = UINT32_MAX };
+enum { NR_SLOTS = 4096, NR_RELEASES = 64, PENDING = UINT32_MAX, READER = UINT32_MAX };
 
 /* A release of a lock that somebody waited for. */
 struct release {
@@ -84,13 +84,14 @@ struct release {
 	_Atomic uint64_t lock;
 	_Atomic uint64_t had_ns; /* since when the thread held it; 0: not known, as it did not wait for it */
 	_Atomic uint32_t holder; /* the agent's number of a stack; PENDING: it is being walked */
-	_Atomic uint32_t is_reader;
+	_Atomic uint32_t owner;  /* the thread, in the lock's own words; READER: one of several */
 };
 
 /* Locks whose addresses have the same hash share one. */
 struct slot {
 	_Alignas(64) _Atomic uint32_t nr_waiting;
 	_Atomic uint32_t nr_releases;
+	_Atomic uint32_t has_others; /* another process has held one that is shared by processes */
 	struct release *_Atomic releases;
 };
 static struct slot slots[NR_SLOTS];
@@ -106,7 +107,9 @@ struct wait {
 	uint64_t begin_ns, end_ns;
 	uint32_t waiter;
 	uint32_t first_release, last_release; /* of the slot, by their numbers */
-	bool is_late;                         /* who released it last was still being walked */
+	uint32_t owner; /* of a lock that processes share: who had it as the wait began; 0: not known */
+	bool is_shared; /* it is such a lock, and this thread has it now */
+	bool is_late;   /* who released it last was still being walked */
 };
 
 static __thread struct {
@@ -125,8 +128,7 @@ static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t 
 
 struct cut {
 	uint64_t time_ns, had_ns;
-	uint32_t holder;
-	bool is_reader;
+	uint32_t holder, owner;
 };
 
 /* The releases in a wait, oldest first; how many there are. *is_late: one of them is still being walked. */
@@ -140,7 +142,7 @@ static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct
 		uint64_t time_ns = atomic_load_explicit(&all[i].time_ns, memory_order_acquire);
 		uint64_t had_ns = atomic_load_explicit(&all[i].had_ns, memory_order_relaxed);
 		uint32_t holder = atomic_load_explicit(&all[i].holder, memory_order_relaxed), k;
-		bool is_reader = atomic_load_explicit(&all[i].is_reader, memory_order_relaxed);
+		uint32_t owner = atomic_load_explicit(&all[i].owner, memory_order_relaxed);
 
 		if (time_ns <= wait->begin_ns || time_ns > wait->end_ns ||
 		    atomic_load_explicit(&all[i].lock, memory_order_relaxed) != (uintptr_t)wait->lock)
@@ -152,46 +154,59 @@ static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct
 		for (k = nr++; k && out[k - 1].time_ns > time_ns; k--)
 			out[k] = out[k - 1];
 		out[k] = (struct cut){time_ns, CSINK_MIN(had_ns, time_ns),
-				      holder == PENDING ? CSINK_WAIT_UNKNOWN : holder, is_reader};
+				      holder == PENDING ? CSINK_WAIT_UNKNOWN : holder, owner};
 	}
 	return nr;
 }
 
-/* From a release to the next one. Readers hold the lock together: each of those that release it later has a share. */
-static void add_slice(const struct wait *wait, const struct cut *cuts, uint32_t nr, uint64_t from_ns, uint32_t first)
+/* Of a lock that processes share: did another one have it as the wait began? */
+static bool is_others(const struct wait *wait, const struct cut *first)
+{
+	return wait->is_shared && (first ? wait->owner && wait->owner != first->owner : true);
+}
+
+/*
+ * From a release to the next one. Readers hold the lock together: each of those that release it later has a share.
+ * @nobody  who had it before one of them did.
+ */
+static void add_slice(const struct wait *wait, const struct cut *cuts, uint32_t nr, uint64_t from_ns, uint32_t nobody)
 {
 	uint64_t end_ns = cuts->time_ns, held_ns = CSINK_MAX(cuts->had_ns, from_ns), share_ns;
+	bool is_first = from_ns == wait->begin_ns, begins_with_others = is_first && is_others(wait, cuts);
 	uint32_t nr_together = 1, left;
 
-	while (cuts->is_reader && nr_together < nr && cuts[nr_together].is_reader)
+	while (cuts->owner == READER && nr_together < nr && cuts[nr_together].owner == READER)
 		nr_together++;
 	left = nr_together;
 	for (uint32_t i = 1; i < nr_together; i++) {
 		held_ns = CSINK_MIN(held_ns, CSINK_MAX(cuts[i].had_ns, from_ns));
 		left -= cuts[i].had_ns >= end_ns;
 	}
-	add(wait, CSINK_WAIT_HAND_OFF, held_ns - from_ns, 0);
+	if (begins_with_others && !cuts->had_ns)
+		held_ns = end_ns;
+	add(wait, nobody, held_ns - from_ns, begins_with_others);
 	share_ns = (end_ns - held_ns) / left;
 	for (uint32_t i = 1; i < nr_together; i++)
 		if (cuts[i].had_ns < end_ns)
 			add(wait, cuts[i].holder, share_ns, 0);
-	add(wait, cuts->holder, end_ns - held_ns - share_ns * (left - 1), first);
+	add(wait, cuts->holder, end_ns - held_ns - share_ns * (left - 1), is_first && !begins_with_others);
 }
 
 /*
  * Who held the lock until each release; from the last one on it is free: the waiter was not on a CPU yet. So it is from
- * a release until who waited, too, has it. One whose
+ * a release until who waited, too, has it. Where another process takes it, that time is the other process's. One whose
  * stack is still being walked, as it lost its CPU to the waiter, is asked for once more at the thread's next slow call.
  */
 static void finish_wait(void)
 {
 	struct cut cuts[NR_RELEASES];
 	struct wait wait = self.wait;
+	struct slot *slot = slot_of(wait.lock);
 	uint64_t from_ns = wait.begin_ns;
+	uint32_t nr, nobody = CSINK_WAIT_HAND_OFF;
 	bool is_late;
-	uint32_t nr;
 
-	nr = take_releases(&wait, slot_of(wait.lock), cuts, &is_late);
+	nr = take_releases(&wait, slot, cuts, &is_late);
 	if (is_late && !wait.is_late) {
 		self.wait.is_late = true;
 		return;
@@ -200,11 +215,17 @@ static void finish_wait(void)
 	csink_lock_agent.total(wait.end_ns - wait.begin_ns, 1);
 	if (nr && wait.last_release - wait.first_release > NR_RELEASES)
 		cuts[0].holder = CSINK_WAIT_UNKNOWN; /* there is no room for those before */
+	if (is_others(&wait, nr ? cuts : NULL))
+		atomic_store_explicit(&slot->has_others, 1, memory_order_relaxed);
+	if (wait.is_shared && atomic_load_explicit(&slot->has_others, memory_order_relaxed))
+		nobody = CSINK_WAIT_OTHERS;
 	for (uint32_t i = 0; i < nr; i++) {
-		add_slice(&wait, cuts + i, nr - i, from_ns, !i);
+		add_slice(&wait, cuts + i, nr - i, from_ns, nobody);
 		from_ns = cuts[i].time_ns;
 	}
-	add(&wait, nr ? CSINK_WAIT_HAND_OFF : CSINK_WAIT_UNKNOWN, wait.end_ns - from_ns, !nr);
+	if (!nr && nobody == CSINK_WAIT_HAND_OFF)
+		nobody = CSINK_WAIT_UNKNOWN;
+	add(&wait, nobody, wait.end_ns - from_ns, !nr);
 }
 
 /* ---- slow halves ---- */
@@ -243,6 +264,24 @@ static int lock_now(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 	}
 }
 
+/* The thread that has a lock, as glibc has it (C11's mutexes are the same); 0: one or more readers, or none. */
+static uint32_t owner_of(const void *lock, enum csink_lock_how how)
+{
+	bool is_rwlock = (how >= READ && how <= WRITE_CLOCK) || how == RW_UNLOCK;
+	const int *owner = is_rwlock ? &((const pthread_rwlock_t *)lock)->__data.__cur_writer
+				     : &((const pthread_mutex_t *)lock)->__data.__owner;
+
+	return (uint32_t)__atomic_load_n(owner, __ATOMIC_RELAXED);
+}
+
+/* Do processes share it? */
+static bool is_shared(const void *lock, enum csink_lock_how how)
+{
+	if (how >= READ && how <= WRITE_CLOCK)
+		return ((const pthread_rwlock_t *)lock)->__data.__shared;
+	return ((const pthread_mutex_t *)lock)->__data.__kind & 0x80;
+}
+
 /* The stack is walked before the wait, which it is a part of. Returns the number of the wait; 0: it is not registered.
  */
 static uint32_t begin_wait(struct wait *wait, struct slot *slot, const struct csink_caller *caller)
@@ -275,6 +314,9 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 	int err;
 
 	atomic_fetch_add_explicit(&slot->nr_waiting, 1, memory_order_acq_rel);
+	wait.is_shared = is_shared(lock, how);
+	if (wait.is_shared)
+		wait.owner = owner_of(lock, how);
 	nr = begin_wait(&wait, slot, caller);
 	wait.first_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
 	err = lock_now(lock, b, c, how);
@@ -290,6 +332,7 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 		self.wait = wait;
 		if (err && err != EOWNERDEAD) { /* no release follows */
 			self.wait.is_late = true;
+			self.wait.is_shared = false;
 			finish_wait();
 		}
 		csink_unblock(&mask);
@@ -298,9 +341,10 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 }
 
 /* Before the lock is released: the place for who does it. NULL: no thread waits. */
-static struct release *begin_release(struct slot *slot, const void *lock, bool is_reader)
+static struct release *begin_release(struct slot *slot, const void *lock, enum csink_lock_how how)
 {
 	struct release *all, *release;
+	uint32_t owner;
 
 	if (!atomic_load_explicit(&slot->nr_waiting, memory_order_relaxed))
 		return NULL;
@@ -320,7 +364,8 @@ static struct release *begin_release(struct slot *slot, const void *lock, bool i
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&release->lock, (uintptr_t)lock, memory_order_relaxed);
 	atomic_store_explicit(&release->had_ns, self.wait.lock == lock ? self.wait.end_ns : 0, memory_order_relaxed);
-	atomic_store_explicit(&release->is_reader, is_reader, memory_order_relaxed);
+	owner = owner_of(lock, how);
+	atomic_store_explicit(&release->owner, how == RW_UNLOCK && !owner ? READER : owner, memory_order_relaxed);
 	atomic_store_explicit(&release->holder, PENDING, memory_order_relaxed);
 	atomic_store_explicit(&release->time_ns, csink_lock_agent.now_ns(), memory_order_release);
 	return release;
@@ -358,12 +403,6 @@ static bool is_nested(const void *lock, enum csink_lock_how how)
 	       mutex->__data.__count > 1;
 }
 
-/* As glibc has it. */
-static bool is_read(const void *lock, enum csink_lock_how how)
-{
-	return how == RW_UNLOCK && !((const pthread_rwlock_t *)lock)->__data.__cur_writer;
-}
-
 static int unlock(void *lock, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct release *release;
@@ -371,7 +410,7 @@ static int unlock(void *lock, enum csink_lock_how how, const struct csink_caller
 
 	if (is_nested(lock, how))
 		return lock_now(lock, 0, 0, how);
-	release = begin_release(slot_of(lock), lock, is_read(lock, how));
+	release = begin_release(slot_of(lock), lock, how);
 	err = lock_now(lock, 0, 0, how);
 	end_release(release, lock, !err, caller);
 	return err;
@@ -451,7 +490,7 @@ void csink_lock_release_in_condition(void *lock)
 
 	if (CSINK_LIKELY(!is_watched(lock)) || csink_lock_passes_on())
 		return;
-	release = begin_release(slot_of(lock), lock, false);
+	release = begin_release(slot_of(lock), lock, MUTEX_UNLOCK);
 	if (release)
 		atomic_store_explicit(&release->holder, CSINK_WAIT_CONDITION, memory_order_relaxed);
 	if (self.wait.lock == lock && csink_block(&mask)) {

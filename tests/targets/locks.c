@@ -6,9 +6,9 @@
  *     mutex | recursive | errorcheck | adaptive | robust | inherit | shared | mtx | timed    HOLDS
  *     rwlock HOLDS          writers, and readers that hold together
  *         behind HOLDS of these: what the times of holds are divided by
- *     condition HOLDS       threads that wait for a condition with the lock
- *     free PAIRS            no thread waits: lock and unlock alone
- *     nested HOLDS          a recursive lock, which is taken and given back again and again within
+ *     processes HOLDS       a mutex that another process takes, too: HOLDER is "another" where both are not of one
+ * process condition HOLDS       threads that wait for a condition with the lock free PAIRS            no thread waits:
+ * lock and unlock alone nested HOLDS          a recursive lock, which is taken and given back again and again within
  *     no_clock HOLDS        reading the time stamp counter is a fault
  *     no_stacks HOLDS       a filter kills for sigaltstack(2)
  *     fork NR               threads that contend for a lock, while another one forks
@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -53,8 +54,12 @@ struct held {
 	uint64_t asked, had, gave;
 	int kind;
 };
-static struct held held[MAX_LOG];
-static _Atomic int nr_held;
+/* Processes share it. */
+static struct shared {
+	_Atomic int nr_held;
+	struct held held[MAX_LOG];
+	pthread_mutex_t lock;
+} * shared;
 
 static pthread_mutex_t the_lock;
 static pthread_rwlock_t the_rwlock = PTHREAD_RWLOCK_INITIALIZER;
@@ -73,7 +78,7 @@ NOINLINE void take_lock(int is_writer)
 	else if (!strcmp(mode, "timed"))
 		pthread_mutex_timedlock(&the_lock, &until);
 	else
-		pthread_mutex_lock(&the_lock);
+		pthread_mutex_lock(!strcmp(mode, "processes") ? &shared->lock : &the_lock);
 	__asm__ volatile("");
 }
 
@@ -84,13 +89,13 @@ static inline __attribute__((always_inline)) void give_lock(void)
 	else if (!strcmp(mode, "mtx"))
 		mtx_unlock(&the_mtx);
 	else
-		pthread_mutex_unlock(&the_lock);
+		pthread_mutex_unlock(!strcmp(mode, "processes") ? &shared->lock : &the_lock);
 	__asm__ volatile("");
 }
 
 static inline __attribute__((always_inline)) void hold(int kind, int is_writer, long us)
 {
-	struct held *one = &held[nr_held++];
+	struct held *one = &shared->held[shared->nr_held++];
 
 	one->kind = kind;
 	one->asked = now_ns();
@@ -152,6 +157,7 @@ static void add_wait(double pairs[NR_KINDS][NR_KINDS], const struct held *wait, 
 	static const struct held *holders[MAX_LOG];
 	static uint64_t times[2 * MAX_LOG + 2];
 	int nr_holders = 0, nr_times = 0;
+	const struct held *held = shared->held;
 
 	times[nr_times++] = wait->asked;
 	times[nr_times++] = wait->had;
@@ -180,18 +186,22 @@ static void print_truth(void)
 	double pairs[NR_KINDS][NR_KINDS] = {{0}};
 	uint64_t delay = 0, waits = 0;
 
-	for (int i = 0; i < nr_held; i++) {
-		if (held[i].had - held[i].asked < 10000)
+	for (int i = 0; i < shared->nr_held; i++) {
+		const struct held *one = &shared->held[i];
+
+		if (one->had - one->asked < 10000)
 			continue;
 		waits++;
-		delay += held[i].had - held[i].asked;
-		add_wait(pairs, &held[i], nr_held);
+		delay += one->had - one->asked;
+		add_wait(pairs, one, shared->nr_held);
 	}
 	printf("%llu %llu\n", (unsigned long long)waits, (unsigned long long)delay);
 	for (int h = 0; h < NR_KINDS; h++)
 		for (int w = 0; w < NR_KINDS; w++)
 			if (pairs[h][w] > 0)
-				printf("%s %s %.0f\n", names[h], names[w], pairs[h][w]);
+				printf("%s %s %.0f\n",
+				       !strcmp(mode, "processes") && (h == 1) != (w == 1) ? "another" : names[h],
+				       names[w], pairs[h][w]);
 }
 
 NOINLINE void hold_inner(void)
@@ -271,10 +281,30 @@ static void init_lock(void)
 		pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	if (!strcmp(mode, "inherit"))
 		pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
-	if (!strcmp(mode, "shared"))
+	if (!strcmp(mode, "shared") || !strcmp(mode, "processes"))
 		pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutex_init(&the_lock, &attr);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_mutex_init(&shared->lock, &attr);
 	mtx_init(&the_mtx, mtx_plain);
+}
+
+/* hold_middle() is another process's, the others are threads of this one. */
+static void fight_processes(long nr)
+{
+	pthread_t threads[2];
+	pid_t pid = fork();
+
+	if (!pid) {
+		work((void *)(1 | 2 * nr << 4));
+		exit(0);
+	}
+	for (long i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, work, (void *)(2 * i | nr << 4));
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	waitpid(pid, NULL, 0);
+	print_truth();
 }
 
 static void fight(long nr)
@@ -442,6 +472,8 @@ int main(int argc, char **argv)
 		values();
 	else if (!strcmp(mode, "fork"))
 		return forks((int)nr) ? 4 : 0;
+	else if (!strcmp(mode, "processes"))
+		fight_processes(nr);
 	else if (!strcmp(mode, "condition"))
 		conditions(nr);
 	else if (!strcmp(mode, "nested"))
