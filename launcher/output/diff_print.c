@@ -86,7 +86,7 @@ int csink_diff_print(FILE *out, const struct csink_diff *diff, const struct csin
 	struct printer r = {.out = out, .o = &o->report};
 	double largest = fmax(fabs(value_of(diff, diff->sums, 0)), fabs(value_of(diff, diff->sums, 1)));
 	struct csink_scale scale = csink_scale_for(largest < 9e18 ? (int64_t)largest : INT64_MAX, o->unit);
-	bool has_module = !o->of_stacks && o->report.by != CSINK_BY_MODULE;
+	bool has_module = !o->of_stacks && o->report.by != CSINK_BY_MODULE && o->report.by <= CSINK_BY_THREAD;
 	uint32_t i, nr = diff->nr_rows, shown;
 	double rest = 0;
 

@@ -6,6 +6,7 @@
 #include "include/internal/base.h"
 #include "launcher/base/json.h"
 #include "launcher/output/report_impl.h"
+#include "launcher/profile/lock_waits.h"
 #include "launcher/profile/tree.h"
 
 /* Whether a row says anything, by any type. */
@@ -92,6 +93,29 @@ static void json_wall(struct csink_json *json, const struct csink_wall *wall)
 	csink_json_close(json, '}');
 }
 
+static int json_waits(struct csink_json *json, const struct csink_profile *p, uint32_t limit)
+{
+	CSINK_AUTO(csink_lock_waits_free) struct csink_lock_waits waits;
+	int err = csink_lock_waits_build(&waits, p);
+
+	if (err || !waits.nr)
+		return err;
+	csink_json_open(json, "lock_waits", '[');
+	for (uint32_t i = 0; i < waits.nr && (!limit || i < limit); i++) {
+		const struct csink_lock_wait *wait = &waits.all[i];
+
+		csink_json_open(json, NULL, '{');
+		csink_json_text(json, "lock", csink_profile_text(p, wait->lock));
+		csink_json_text(json, "waiter", wait->waiter);
+		csink_json_text(json, "holder", csink_profile_text(p, wait->holder));
+		csink_json_number(json, "delay_ns", wait->delay_ns);
+		csink_json_number(json, "contentions", wait->contentions);
+		csink_json_close(json, '}');
+	}
+	csink_json_close(json, ']');
+	return 0;
+}
+
 int csink_report_json(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
 	CSINK_AUTO(csink_report_table_free) struct csink_report_table table;
@@ -118,8 +142,9 @@ int csink_report_json(FILE *out, const struct csink_profile *p, const struct csi
 		nr++;
 	}
 	csink_json_close(&json, ']');
+	err = json_waits(&json, p, o->limit);
 	csink_json_close(&json, '}');
-	return csink_report_flush(out);
+	return err ?: csink_report_flush(out);
 }
 
 int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struct csink_rows *rows, const bool *callers)

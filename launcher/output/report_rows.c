@@ -93,8 +93,7 @@ static uint32_t value_width(const struct printer *r)
 /* Rows that are modules or processes have none of their own beside them. */
 static bool has_module(const struct printer *r)
 {
-	return r->o->by != CSINK_BY_MODULE && r->o->by != CSINK_BY_PROCESS && r->o->by != CSINK_BY_PHASE &&
-	       r->o->by != CSINK_BY_RANK;
+	return r->o->by != CSINK_BY_MODULE && r->o->by <= CSINK_BY_THREAD;
 }
 
 /* The columns before the function's name. */

@@ -21,7 +21,8 @@
 
 #define MAX_NAME 8192
 
-const char *const csink_by_words[CSINK_NR_BYS] = {"function", "module", "line", "thread", "process", "phase", "rank"};
+const char *const csink_by_words[CSINK_NR_BYS] = {"function", "module", "line", "thread", "process",
+						  "phase",    "rank",   "lock", "holder"};
 
 /* A row while the table is made. Overloads share a name and are distinguished by their signatures. */
 struct key {
@@ -303,6 +304,10 @@ static int map_labels(struct build *b)
 			name = process;
 		else if (b->rows->by == CSINK_BY_RANK)
 			name = label_name(b, id, "", CSINK_LABEL_RANK);
+		else if (b->rows->by == CSINK_BY_LOCK)
+			name = label_name(b, id, CSINK_LABEL_LOCK, "");
+		else if (b->rows->by == CSINK_BY_HOLDER)
+			name = label_name(b, id, CSINK_LABEL_HOLDER, "");
 		else
 			name = label_name(b, id, CSINK_LABEL_PHASE, "");
 		row = find_row(b, name, 0, b->rows->by == CSINK_BY_THREAD ? process : 0);
@@ -319,10 +324,10 @@ static int map_labels(struct build *b)
 /* What code or samples are called that have no name. */
 static const char *unnamed(const struct csink_rows *rows, const struct csink_row_key *key)
 {
-	static const char *const labels[CSINK_NR_BYS] = {[CSINK_BY_THREAD] = "[no thread]",
-							 [CSINK_BY_PROCESS] = "[no process]",
-							 [CSINK_BY_PHASE] = "[no phase]",
-							 [CSINK_BY_RANK] = "[no rank]"};
+	static const char *const labels[CSINK_NR_BYS] = {
+		[CSINK_BY_THREAD] = "[no thread]", [CSINK_BY_PROCESS] = "[no process]",
+		[CSINK_BY_PHASE] = "[no phase]",   [CSINK_BY_RANK] = "[no rank]",
+		[CSINK_BY_LOCK] = "[no lock]",     [CSINK_BY_HOLDER] = "[no holder]"};
 
 	if (labels[rows->by])
 		return labels[rows->by];

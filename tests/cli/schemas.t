@@ -94,6 +94,11 @@ printed report-tree "report --tree" report -j --tree a.pb.gz
 printed report-tree "report --callers" report -j --callers burn_60 a.pb.gz
 printed report-annotate "report --annotate" report -j --annotate burn_60 a.pb.gz
 printed report-ranks "report --ranks" report -j --ranks rank0.pb.gz rank1.pb.gz
+countersink -q -e lock -o waits.pb.gz -- "$TARGETS/locks" mutex 20 >/dev/null
+for by in lock holder; do
+	printed report "report --by $by" report -j --by $by waits.pb.gz
+	printed diff "diff --by $by" diff -j --by $by waits.pb.gz waits.pb.gz
+done
 for by in function module line; do
 	printed diff "diff --by $by" diff -j --by $by a.pb.gz b.pb.gz
 done

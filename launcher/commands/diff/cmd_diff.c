@@ -13,6 +13,7 @@
 #include "launcher/output/pager.h"
 #include "launcher/profile/diff.h"
 #include "launcher/profile/fold_native.h"
+#include "launcher/profile/lock_waits.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/open_profile.h"
 
@@ -36,7 +37,19 @@ static uint32_t index_of(const char *const *words, const char *word)
 static int choose_event(struct comparison *c)
 {
 	const char *event = csink_options_text(c->options, CSINK_DIFF_OPT_EVENT);
+	bool is_of_waits = c->how.report.by >= CSINK_BY_THREAD;
 	char hint[256];
+
+	for (uint32_t i = 0; is_of_waits && i < 2; i++) {
+		int type = csink_lock_waits_type(c->p[i]);
+
+		if (type < 0)
+			return csink_fail(-EINVAL,
+					  "option --by: %s has no waits for locks: countersink run -e lock measures "
+					  "them",
+					  c->how.files[i]);
+		c->p[i]->default_type = (uint32_t)type;
+	}
 
 	if (!*event)
 		event = csink_profile_text(c->p[0], c->p[0]->types[c->p[0]->default_type].name);
@@ -57,7 +70,9 @@ static int build(struct comparison *c, struct csink_diff *diff, bool of_stacks)
 {
 	const struct csink_profile *const p[2] = {c->p[0], c->p[1]};
 	char why[CSINK_WHY_BYTES];
-	int err = csink_diff_build(diff, p, c->types, c->how.report.by, of_stacks, c->how.per, why, sizeof(why));
+	bool is_of_labels = c->how.report.by >= CSINK_BY_THREAD;
+	enum csink_by by = of_stacks && is_of_labels ? CSINK_BY_FUNCTION : c->how.report.by;
+	int err = csink_diff_build(diff, p, c->types, by, of_stacks, c->how.per, why, sizeof(why));
 
 	if (err)
 		csink_say("%s", why);
@@ -126,6 +141,9 @@ static int compare(struct comparison *c)
 	c->how.report.by = (enum csink_by)index_of(csink_by_words, csink_options_text(o, CSINK_DIFF_OPT_BY));
 	c->how.per = (enum csink_diff_per)index_of(csink_per_words, csink_options_text(o, CSINK_DIFF_OPT_PER));
 	c->how.of_stacks = csink_options_bool(o, CSINK_DIFF_OPT_STACKS);
+	if (c->how.of_stacks && c->how.report.by >= CSINK_BY_THREAD)
+		return csink_fail(CSINK_EXIT_USAGE, "options --stacks and --by %s exclude each other: use one",
+				  csink_by_words[c->how.report.by]);
 	err = choose_event(c);
 	if (err)
 		return CSINK_EXIT_USAGE;

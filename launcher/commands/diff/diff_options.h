@@ -7,7 +7,7 @@
 #define CSINK_DIFF_OPTIONS(X)                                                                                          \
 	X(PER, 0, "run|second|total", "run", CSINK_OPT_NO_ENV,                                                         \
 	  "unit of the values: per run, per second, or B scaled to the total of A")                                    \
-	X(BY, 0, "function|module|line", "function", CSINK_OPT_NO_ENV, "what each row stands for")                     \
+	X(BY, 0, "function|module|line|lock|holder", "function", CSINK_OPT_NO_ENV, "what each row stands for")         \
 	X(STACKS, 's', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "compare whole stacks instead of single rows")      \
 	CSINK_FOLD_NATIVE_OPTION(X, CSINK_OPT_NO_ENV)                                                                  \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV, "compare by this event")                                           \

@@ -30,6 +30,7 @@
 #include "launcher/output/show_progress.h"
 #include "launcher/profile/filter.h"
 #include "launcher/profile/fold_native.h"
+#include "launcher/profile/lock_waits.h"
 #include "launcher/profile/pick.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
@@ -57,6 +58,12 @@ static enum csink_by by_of(const struct csink_options *o)
 	while (strcmp(csink_by_words[by], csink_options_text(o, CSINK_REPORT_OPT_BY)))
 		by++;
 	return by;
+}
+
+/* Rows of waits for locks, which have no time. */
+static bool wants_waits(const struct csink_options *o)
+{
+	return by_of(o) == CSINK_BY_LOCK || by_of(o) == CSINK_BY_HOLDER;
 }
 
 static bool wants_ranks(const struct csink_options *o)
@@ -173,8 +180,13 @@ static int choose_event(const struct csink_options *o, struct csink_profile *p)
 {
 	const char *event = csink_options_text(o, CSINK_REPORT_OPT_EVENT);
 	char hint[256];
-	int type;
+	int type = csink_lock_waits_type(p);
 
+	if (wants_waits(o) && type < 0)
+		return csink_fail(-EINVAL, "option --by: the profile has no waits for locks: countersink run -e lock "
+					   "measures them");
+	if (wants_waits(o))
+		p->default_type = (uint32_t)type;
 	if (!*event)
 		return 0;
 	type = csink_profile_event_find(p, event, hint, sizeof(hint));
@@ -200,7 +212,7 @@ static int add_wall(const struct csink_options *o, struct csink_profile *p, stru
 	if (*text && csink_wall_range_parse(text, &range))
 		return csink_fail(-EINVAL,
 				  "option --parallelism: '%s' is neither a number of threads nor a range (1-2)", text);
-	if (!is_wanted && !*text)
+	if ((!is_wanted && !*text) || wants_waits(o))
 		return 0;
 	err = csink_wall_apply(p, &range, wall, why, sizeof(why));
 	*is_added = !err;
@@ -496,6 +508,10 @@ static int check(const struct csink_options *o)
 	    o->values[CSINK_REPORT_OPT_WALL].source == CSINK_FROM_OPTION)
 		return csink_fail(-EINVAL, "option --wall excludes --ranks, --tree, --callers and --annotate: it adds "
 					   "columns to the table");
+	if (wants_waits(o) &&
+	    (is_asked(o, CSINK_REPORT_OPT_PARALLELISM) || o->values[CSINK_REPORT_OPT_WALL].source == CSINK_FROM_OPTION))
+		return csink_fail(-EINVAL, "options --wall and --parallelism exclude --by lock and --by holder: waits "
+					   "for locks have no times");
 	return 0;
 }
 

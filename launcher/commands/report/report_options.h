@@ -16,7 +16,7 @@
 	X(ANNOTATE, 0, "FUNCTION", "", CSINK_OPT_NO_ENV, "print the cost of each line and instruction of FUNCTION")    \
 	X(FOLD, 0, "PERCENT", "1", CSINK_OPT_NO_ENV, "collapse subtrees below PERCENT")                                \
 	CSINK_FOLD_NATIVE_OPTION(X, 0)                                                                                 \
-	X(BY, 0, "function|module|line|thread|process|phase|rank", "function", CSINK_OPT_NO_ENV,                       \
+	X(BY, 0, "function|module|line|thread|process|phase|rank|lock|holder", "function", CSINK_OPT_NO_ENV,           \
 	  "what each row stands for")                                                                                  \
 	X(RANKS, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                        \
 	  "compare the ranks of a parallel job: least, mean, most, imbalance, lost time of each row")                  \

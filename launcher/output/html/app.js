@@ -238,9 +238,18 @@ function fillTypes() {
 	byId('type-field').hidden = model.types.length < 2;
 }
 
+// Allocations and waits for locks have no times: an empty timeline would look as if there were none.
+function showTimeline() {
+	const hasTimes = Boolean(timeline) && model.moments.values[app.choice.type].some((value) => value);
+	byId('timeline').hidden = !hasTimes;
+	if (!hasTimes && app.choice.span)
+		timeline.setSpan(null);
+}
+
 function setType(type) {
 	app.choice.type = type;
 	threads.type = type;
+	showTimeline();
 	recount(false);
 	if (timeline)
 		timeline.setChoice(type, app.choice.groups);
@@ -401,7 +410,7 @@ function start() {
 	app.widthSide = model.sides.length - 1;
 	threads.type = model.type;
 	byId('title').textContent = model.title;
-	byId('timeline').hidden = !timeline;
+	showTimeline();
 	byId('facts').replaceChildren(...renderFacts(model));
 	fillTypes();
 	wire();
