@@ -349,6 +349,9 @@ static inline uint32_t csink_cell_bytes(uint32_t nr_events)
  * How long one stack waited for a lock while another one held it (`-e lock`). Both are rows or cells, whose stacks
  * alone count here. Atomic sums; there may be several of the same. Also what is in use at the end (`-e alloc`): bytes
  * and objects are in the place of time and number.
+ *
+ * With --timeline, a longer wait that ended when its last holder released the lock has an entry of its own beside the
+ * sums: its contentions are CSINK_WAIT_DATED, its delay_ns is the time of the release.
  */
 struct csink_rec_wait {
 	struct csink_entry head;
@@ -365,7 +368,9 @@ struct csink_rec_wait {
 	uint64_t open;
 };
 #define CSINK_WAIT_OPEN_BITS 14
-#define CSINK_WAIT_OTHER_LOCKS 0 /* in place of an address: all for which there was no more room */
+#define CSINK_WAIT_DATED (1ULL << 63)
+#define CSINK_WAIT_DATED_NS 50000 /* shorter waits are not dated */
+#define CSINK_WAIT_OTHER_LOCKS 0  /* in place of an address: all for which there was no more room */
 enum csink_wait_holder {
 	CSINK_WAIT_UNKNOWN,   /* it released the lock in a way that was not seen */
 	CSINK_WAIT_HAND_OFF,  /* the lock was free, the waiter not on a CPU yet */

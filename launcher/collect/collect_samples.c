@@ -263,6 +263,14 @@ static void add_row(struct reading *r, const struct csink_recorded_row *from)
 
 /* ---- the timeline ---- */
 
+static struct csink_profile_label time_label(const struct reading *r, uint64_t time_ns)
+{
+	return (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
+					    .num = r->rec->header.start_realtime_ns + time_ns -
+						   r->rec->header.start_monotonic_ns,
+					    .num_unit = csink_profile_str(r->c->p, "nanoseconds")};
+}
+
 /* One moment, with its time as a label; what it weighs is taken out of its row, which keeps the rest. */
 static void add_moment(struct reading *r, const struct csink_rec_moment *moment, uint64_t time_ns)
 {
@@ -293,10 +301,7 @@ static void add_moment(struct reading *r, const struct csink_rec_moment *moment,
 	thread = row_labels(r, row); /* may move the sets */
 	set = &r->c->p->label_sets[thread];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
-	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
-						       .num = r->rec->header.start_realtime_ns + time_ns -
-							      r->rec->header.start_monotonic_ns,
-						       .num_unit = csink_profile_str(r->c->p, "nanoseconds")};
+	labels[set->nr] = time_label(r, time_ns);
 	add_stack(r, row, csink_profile_labels_add(r->c->p, labels, set->nr + 1), values);
 }
 
@@ -473,6 +478,31 @@ static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint3
 	add_stack(r, row, base, values);
 }
 
+/* When a lock was released that a thread waited for, and by which thread: for the critical path. Its time is no part of
+ * any value, which the sums have. */
+static void add_release(struct reading *r, const struct csink_rec_wait *wait)
+{
+	uint32_t waiter = csink_recorded_row_at(r->rec, wait->waiter >> 1), releaser, base;
+	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+	const struct csink_recorded_row *row;
+	struct csink_profile_label labels[8];
+	const struct csink_profile_range *set;
+
+	releaser = wait->holder < CSINK_WAIT_NR_HOLDERS ? CSINK_RECORDED_NONE
+							: csink_recorded_row_at(r->rec, wait->holder >> 1);
+	if (waiter == CSINK_RECORDED_NONE || releaser == CSINK_RECORDED_NONE || !wait->delay_ns ||
+	    r->rec->rows[releaser].thread == CSINK_RECORDED_NONE)
+		return;
+	row = &r->rec->rows[waiter];
+	base = row_labels(r, row);
+	set = &r->c->p->label_sets[base];
+	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
+	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_RELEASER),
+						       .num = r->rec->threads[r->rec->rows[releaser].thread]->tid};
+	labels[set->nr + 1] = time_label(r, wait->delay_ns);
+	add_stack(r, row, csink_profile_labels_add(r->c->p, labels, set->nr + 2), values);
+}
+
 /* What is in use at the end has no thread: who allocated it, and who keeps it, may be others. */
 static void add_in_use(struct reading *r, const struct csink_rec_wait *wait, uint32_t first)
 {
@@ -500,6 +530,8 @@ static void add_waits(struct reading *r)
 
 		if (wait->holder == CSINK_WAIT_IN_USE && in_use + 1 < nr)
 			add_in_use(r, wait, in_use);
+		else if (wait->contentions & CSINK_WAIT_DATED)
+			add_release(r, wait);
 		else if (wait->holder != CSINK_WAIT_IN_USE && waited + 1 < nr)
 			add_wait(r, wait, waited);
 	}

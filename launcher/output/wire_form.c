@@ -21,8 +21,9 @@
 #include "preload/core/names_match.h"
 
 /* Labels of which a server would make a series for each process, thread or sample, or that a frame shows already. */
-static const char *const dropped[] = {CSINK_LABEL_PID,  CSINK_LABEL_TID, CSINK_LABEL_PROCESS, CSINK_LABEL_THREAD,
-				      CSINK_LABEL_TIME, CSINK_LABEL_RUN, CSINK_LABEL_RANK,    CSINK_LABEL_PSEUDO};
+static const char *const dropped[] = {CSINK_LABEL_PID,    CSINK_LABEL_TID,    CSINK_LABEL_PROCESS,
+				      CSINK_LABEL_THREAD, CSINK_LABEL_TIME,   CSINK_LABEL_RUN,
+				      CSINK_LABEL_RANK,   CSINK_LABEL_PSEUDO, CSINK_LABEL_RELEASER};
 static const char *const cpu_clocks[] = {"task-clock", "cpu-clock"};
 
 /* From the ids of the profile to those of the form. */

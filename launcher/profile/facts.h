@@ -60,10 +60,11 @@
 #define CSINK_LABEL_THREAD "thread"
 #define CSINK_LABEL_PHASE "phase" /* a name that the program gave: csink_phase_begin() */
 #define CSINK_LABEL_PSEUDO "pseudo"
-#define CSINK_LABEL_RUN "run"        /* in a profile that holds several runs: a number from 0 */
-#define CSINK_LABEL_RANK "rank"      /* of a parallel job: a number from 0 */
-#define CSINK_LABEL_LOCK "lock"      /* that was waited for: its symbol, or its address */
-#define CSINK_LABEL_HOLDER "holder"  /* who released it: functions, the innermost first */
-#define CSINK_LABEL_TIME "timestamp" /* ns since 1970, of the one sample that it stands for (--timeline) */
+#define CSINK_LABEL_RUN "run"           /* in a profile that holds several runs: a number from 0 */
+#define CSINK_LABEL_RANK "rank"         /* of a parallel job: a number from 0 */
+#define CSINK_LABEL_LOCK "lock"         /* that was waited for: its symbol, or its address */
+#define CSINK_LABEL_HOLDER "holder"     /* who released it: functions, the innermost first */
+#define CSINK_LABEL_RELEASER "releaser" /* tid of it, where the one wait has a time, that of the release */
+#define CSINK_LABEL_TIME "timestamp"    /* ns since 1970, of the one sample that it stands for (--timeline) */
 
 #endif

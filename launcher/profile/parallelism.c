@@ -117,48 +117,158 @@ static double covered_ns(const struct csink_instants *instants)
 
 /* ---- the critical path ---- */
 
-/* The last sample that was taken before a thread woke whose first sample is at i. That stands for one period at most,
- * and for half of one on average. */
-static uint32_t ran_before(const struct csink_instants *instants, uint32_t i)
-{
-	uint64_t least = (uint64_t)instants->period_ns / 2;
-	uint32_t j = i;
+/* The samples of each thread, and the releases that ended its waits, both in order of time. */
+struct threads {
+	uint32_t *first;    /* by thread, and one more: its first one in samples */
+	uint32_t *samples;  /* indices of instants */
+	uint32_t *releases; /* by thread, and one more: its first one in the instants' releases */
+};
 
-	while (j-- > 0)
-		if (gap_between(&instants->all[j], &instants->all[i]) >= least)
-			return j;
-	return NONE;
+static int compare_releases(const void *a, const void *b)
+{
+	const struct csink_release *left = a, *right = b;
+
+	return CSINK_COMPARE(left->waiter, right->waiter) ?: CSINK_COMPARE(left->time_ns, right->time_ns)
+							  ?: CSINK_COMPARE(left->releaser, right->releaser);
 }
 
-/* Did a third thread run as well, when the thread of j led to that of i? */
-static bool is_doubtful(const struct csink_instants *instants, uint32_t i, uint32_t j)
+/* From counts of each thread's to where they begin. */
+static void add_up(uint32_t *counts, uint32_t nr)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i <= nr; i++) {
+		uint32_t count = counts[i];
+
+		counts[i] = sum;
+		sum += count;
+	}
+}
+
+static void list_threads(struct csink_instants *instants, struct threads *threads)
+{
+	for (uint32_t i = 0; i < instants->nr; i++)
+		threads->first[instants->all[i].thread]++;
+	for (uint32_t i = 0; i < instants->nr_releases; i++)
+		threads->releases[instants->releases[i].waiter]++;
+	add_up(threads->first, instants->nr_threads);
+	add_up(threads->releases, instants->nr_threads);
+	for (uint32_t i = 0; i < instants->nr; i++)
+		threads->samples[threads->first[instants->all[i].thread]++] = i;
+	for (uint32_t i = instants->nr_threads; i > 0; i--) /* each is where the next one's begin */
+		threads->first[i] = threads->first[i - 1];
+	threads->first[0] = 0;
+	if (instants->nr_releases)
+		qsort(instants->releases, instants->nr_releases, sizeof(*instants->releases), compare_releases);
+}
+
+/* A thread's last sample that is not later; NONE. */
+static uint32_t sample_at(const struct csink_instants *instants, const struct threads *threads, uint32_t thread,
+			  int64_t time_ns)
+{
+	uint32_t low = threads->first[thread], high = threads->first[thread + 1];
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (instants->all[threads->samples[middle]].time_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > threads->first[thread] ? threads->samples[low - 1] : NONE;
+}
+
+/* What ended a thread's last wait before a time, if that was after its sample `at`; NULL. */
+static const struct csink_release *released(const struct csink_instants *instants, const struct threads *threads,
+					    uint32_t thread, uint32_t at, int64_t time_ns)
+{
+	uint32_t low = threads->releases[thread], high = threads->releases[thread + 1];
+	const struct csink_release *last;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (instants->releases[middle].time_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	last = low > threads->releases[thread] ? &instants->releases[low - 1] : NULL;
+	return last && (at == NONE || last->time_ns > instants->all[at].time_ns) ? last : NULL;
+}
+
+/* The last sample that was taken before a thread woke whose first sample is at a time. That stands for one period at
+ * most, and for half of one on average. */
+static uint32_t ran_before(const struct csink_instants *instants, int64_t time_ns)
+{
+	uint64_t least = (uint64_t)instants->period_ns / 2;
+	uint32_t low = 0, high = instants->nr;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		int64_t at_ns = instants->all[middle].time_ns;
+
+		if (at_ns < time_ns && (uint64_t)time_ns - (uint64_t)at_ns >= least)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low - 1 : NONE;
+}
+
+/* Did a third thread run as well, when the thread of j led to another one? */
+static bool is_doubtful(const struct csink_instants *instants, uint32_t thread, uint32_t j)
 {
 	const struct csink_instant *all = instants->all;
 
 	for (uint32_t k = j; k-- > 0 && gap_between(&all[k], &all[j]) <= (uint64_t)instants->period_ns;)
-		if (all[k].thread != all[j].thread && all[k].thread != all[i].thread)
+		if (all[k].thread != all[j].thread && all[k].thread != thread)
 			return true;
 	return false;
 }
 
-/* From the last sample backwards. @before: by sample, the one before of its thread, or NONE. */
-static void walk_back(struct csink_instants *instants, const uint32_t *before)
+/* The sample before i on the path; NONE: it begins there. */
+static uint32_t step_back(struct csink_instants *instants, const struct threads *threads, uint32_t before, uint32_t i)
 {
-	struct csink_instant *all = instants->all;
 	double most = fmax(CSINK_STREAK_GAP_NS, RAN_PERIODS * (double)instants->period_ns);
+	uint32_t thread = instants->all[i].thread, at = before, to;
+	int64_t time_ns = instants->all[i].time_ns;
+	const struct csink_release *release;
 
-	for (uint32_t i = instants->nr ? instants->nr - 1 : NONE, to; i != NONE; i = to) {
-		all[i].is_critical = true;
-		instants->critical_ns += (double)all[i].cpu_ns;
-		to = before[i];
-		if (to != NONE && (double)gap_between(&all[to], &all[i]) <= most)
-			continue;
-		to = ran_before(instants, i);
-		if (to == NONE || all[to].thread == all[i].thread)
-			continue;
+	while ((release = released(instants, threads, thread, at, time_ns))) {
+		thread = release->releaser;
+		time_ns = release->time_ns;
+		at = sample_at(instants, threads, thread, time_ns);
 		instants->nr_steps++;
-		instants->nr_doubtful += is_doubtful(instants, i, to);
 	}
+	if (at != NONE && (double)((uint64_t)time_ns - (uint64_t)instants->all[at].time_ns) <= most)
+		return at;
+	to = ran_before(instants, time_ns);
+	if (to != NONE && instants->all[to].thread != thread) {
+		instants->nr_steps++;
+		instants->nr_doubtful += is_doubtful(instants, thread, to);
+	}
+	return to;
+}
+
+/* From the last sample backwards. @before: by sample, the one before of its thread, or NONE. */
+static int walk_back(struct csink_instants *instants, const uint32_t *before)
+{
+	CSINK_AUTO_FREE uint32_t *first = calloc(instants->nr_threads + 1UL, sizeof(*first));
+	CSINK_AUTO_FREE uint32_t *releases = calloc(instants->nr_threads + 1UL, sizeof(*releases));
+	CSINK_AUTO_FREE uint32_t *samples = malloc((instants->nr + 1UL) * sizeof(*samples));
+	struct threads threads = {first, samples, releases};
+
+	if (!first || !releases || !samples)
+		return -ENOMEM;
+	list_threads(instants, &threads);
+	for (uint32_t i = instants->nr ? instants->nr - 1 : NONE; i != NONE;
+	     i = step_back(instants, &threads, before[i], i)) {
+		instants->all[i].is_critical = true;
+		instants->critical_ns += (double)instants->all[i].cpu_ns;
+	}
+	return 0;
 }
 
 /* ---- both ---- */
@@ -202,6 +312,5 @@ int csink_instants_compute(struct csink_instants *instants)
 		instants->weights_ns += (double)instants->all[i].cpu_ns / instants->all[i].parallelism;
 	}
 	instants->ran_ns = covered_ns(instants);
-	walk_back(instants, before);
-	return 0;
+	return walk_back(instants, before);
 }

@@ -1,6 +1,7 @@
 /*
  * How many threads ran at each sample, and which samples are on the critical path: the chain of threads that the end of
- * the run waited for. Both are computed from the samples' times alone. Pure arithmetic, O(n log n) in samples.
+ * the run waited for. Both are computed from times alone, those of samples and of releases. Pure arithmetic, O(n log
+ * n).
  */
 #ifndef CSINK_PARALLELISM_H
 #define CSINK_PARALLELISM_H
@@ -18,16 +19,24 @@ struct csink_instant {
 	bool is_critical;   /* result: on the critical path */
 };
 
+/* A wait of a thread that ended when another one released what it waited for. */
+struct csink_release {
+	int64_t time_ns;
+	uint32_t waiter, releaser; /* threads, below nr_threads */
+};
+
 struct csink_instants {
 	struct csink_instant *all; /* in any order; in order of time afterwards */
 	uint32_t nr, nr_threads, nr_cpus;
+	struct csink_release *releases; /* those that are known, in any order; sorted afterwards */
+	uint32_t nr_releases;
 	int64_t period_ns; /* between two samples of a thread that runs all the time */
 	/* Results. */
 	double weights_ns;    /* the sum of cpu_ns / parallelism */
 	double ran_ns;        /* the time in which any thread ran: the same, if the samples are sound */
 	double cpu_ns;        /* the sum of cpu_ns */
 	double critical_ns;   /* of those on the critical path */
-	uint32_t nr_steps;    /* from a thread to the one that ran before it */
+	uint32_t nr_steps;    /* from a thread to the one that released what it waited for, or that ran before it */
 	uint32_t nr_doubtful; /* of them: another thread ran, too, so that it may have been that one */
 };
 

@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "include/internal/grow.h"
 #include "launcher/base/message.h"
 #include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
@@ -18,12 +19,12 @@
 #define MAX_PARALLELISM 65535u
 #define UNKNOWN_CPUS 65535u /* no limit */
 
-enum { KEY_RUN, KEY_RANK, KEY_PID, KEY_TID, KEY_TIME, NR_KEYS };
+enum { KEY_RUN, KEY_RANK, KEY_PID, KEY_TID, KEY_TIME, KEY_RELEASER, NR_KEYS };
 
-/* The labels that distinguish threads, then the time. */
+/* The labels that distinguish threads, then the time, and of a wait who ended it. */
 static const char *const key_names[NR_KEYS] = {
 	[KEY_RUN] = CSINK_LABEL_RUN, [KEY_RANK] = CSINK_LABEL_RANK, [KEY_PID] = CSINK_LABEL_PID,
-	[KEY_TID] = CSINK_LABEL_TID, [KEY_TIME] = CSINK_LABEL_TIME,
+	[KEY_TID] = CSINK_LABEL_TID, [KEY_TIME] = CSINK_LABEL_TIME, [KEY_RELEASER] = CSINK_LABEL_RELEASER,
 };
 
 struct timed {
@@ -124,6 +125,44 @@ static void number_threads(struct wall_work *w)
 	}
 }
 
+/* Numbers a thread as its samples are. False: it has none. */
+static bool find_thread(const struct wall_work *w, const struct timed *keys, uint32_t *thread)
+{
+	const struct timed *found = bsearch(keys, w->timed, w->instants.nr, sizeof(*w->timed), compare_timed);
+
+	if (found)
+		*thread = w->instants.all[found->instant].thread;
+	return found;
+}
+
+/* Waits that ended at a time, by which thread: samples without a value. */
+static int take_releases(struct wall_work *w)
+{
+	const struct csink_profile *p = w->p;
+	uint32_t cap = 0;
+
+	for (uint32_t i = 0; w->keys[KEY_RELEASER] && i < p->nr_samples; i++) {
+		uint32_t labels = p->samples[i].labels;
+		const struct csink_profile_label *time = csink_profile_label_find(p, labels, w->keys[KEY_TIME]);
+		const struct csink_profile_label *by = csink_profile_label_find(p, labels, w->keys[KEY_RELEASER]);
+		struct csink_release release;
+		struct timed keys;
+
+		if (!time || time->str || !by || by->str)
+			continue;
+		release.time_ns = time->num;
+		for (uint32_t k = 0; k < KEY_TIME; k++)
+			keys.keys[k] = label_number(p, labels, w->keys[k]);
+		if (!find_thread(w, &keys, &release.waiter))
+			continue;
+		keys.keys[KEY_TID] = by->num;
+		if (find_thread(w, &keys, &release.releaser) &&
+		    !CSINK_APPEND(w->instants.releases, w->instants.nr_releases, cap, release))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int compare_values(const void *a, const void *b)
 {
 	const struct csink_instant *left = a, *right = b;
@@ -158,6 +197,7 @@ static int take_instants(struct wall_work *w, double *timed)
 {
 	const struct csink_profile *p = w->p;
 	double with = 0, sum = 0;
+	int err;
 
 	for (uint32_t i = 0; i < NR_KEYS; i++)
 		w->keys[i] = csink_profile_str_find(p, key_names[i]);
@@ -177,13 +217,15 @@ static int take_instants(struct wall_work *w, double *timed)
 		return -ENODATA;
 	*timed = sum > 0 ? fmin(with / sum, 1) : 1;
 	number_threads(w);
+	err = take_releases(w);
 	scale_values(w);
-	return 0;
+	return err;
 }
 
 static void work_free(struct wall_work *w)
 {
 	free(w->instants.all);
+	free(w->instants.releases);
 	free(w->timed);
 }
 

@@ -154,6 +154,41 @@ static void test_lock(void)
 	is_sound(0.1, "lock");
 }
 
+/* The same, with the times at which each thread releases the lock that the other one waits for. */
+static void test_releases(void)
+{
+	static struct csink_release releases[300];
+
+	begin(2);
+	for (int i = 0; i < 300; i++) {
+		uint32_t thread = i % 2;
+
+		run(thread, LOCKED, MS(2. * i), MS(2. * i + 2));
+		run(thread, FREE, MS(2. * i + 2), MS(2. * i + 3));
+		releases[299 - i] = (struct csink_release){MS(2. * i + 2), 1 - thread, thread};
+	}
+	made.releases = releases;
+	made.nr_releases = 300;
+	is_num(csink_instants_compute(&made), 0, "a lock with its releases is computed");
+	is_share(critical(LOCKED), 100, 1, "releases: the lock is always held");
+	ok(made.critical_ns > 0.97 * MS(600) && made.critical_ns < 1.03 * MS(600),
+	   "releases: the path is as long as the run (%.1f ms)", made.critical_ns / 1e6);
+	ok(made.nr_steps > 290 && made.nr_doubtful == 0, "releases: a step at each (%u)", made.nr_steps);
+	/* At the time of a sample, of a thread to itself, in a circle, without a sample before: the walk ends. */
+	begin(2);
+	add(MS(1), 0, LOCKED), add(MS(1), 1, FREE);
+	releases[0] = (struct csink_release){MS(1), 0, 1};
+	releases[1] = (struct csink_release){MS(1), 1, 0};
+	releases[2] = (struct csink_release){MS(0.5), 0, 0};
+	releases[3] = (struct csink_release){MS(0.5), 1, 0};
+	releases[4] = (struct csink_release){INT64_MIN, 0, 1};
+	releases[5] = (struct csink_release){INT64_MAX, 0, 1};
+	made.releases = releases;
+	made.nr_releases = 6;
+	is_num(csink_instants_compute(&made), 0, "releases that make no sense");
+	ok(made.critical_ns <= 2 * PERIOD_NS, "releases that make no sense: no sample counts twice");
+}
+
 static void test_borders(void)
 {
 	begin(2);
@@ -213,6 +248,7 @@ int main(void)
 	test_make();
 	test_pipe();
 	test_lock();
+	test_releases();
 	test_borders();
 	test_many();
 	return done();

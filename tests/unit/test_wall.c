@@ -36,6 +36,20 @@ static void add(int64_t tid, int64_t time_ns, const char *name, int64_t value)
 				 csink_profile_labels_add(p, labels, time_ns < 0 ? 2 : 3), (int64_t[]){1, value});
 }
 
+/* A thread's wait that another one ended: no value. */
+static void add_release(int64_t tid, int64_t time_ns, int64_t releaser)
+{
+	const struct csink_profile_label labels[] = {
+		{.key = csink_profile_str(p, CSINK_LABEL_PID), .num = 1},
+		{.key = csink_profile_str(p, CSINK_LABEL_TID), .num = tid},
+		{.key = csink_profile_str(p, CSINK_LABEL_TIME), .num = time_ns},
+		{.key = csink_profile_str(p, CSINK_LABEL_RELEASER), .num = releaser},
+	};
+
+	csink_profile_sample_add(p, csink_profile_stack_add(p, NULL, 0), csink_profile_labels_add(p, labels, 4),
+				 (int64_t[]){0, 0});
+}
+
 static int apply(uint32_t min, uint32_t max)
 {
 	return csink_wall_apply(p, &(struct csink_wall_range){min, max}, &wall, why, sizeof(why));
@@ -48,6 +62,35 @@ static int64_t sum(uint32_t type)
 	for (uint32_t i = 0; i < p->nr_samples; i++)
 		all += csink_profile_values(p, i)[type];
 	return all;
+}
+
+/* Two threads in turns of 3 ms, shorter than a gap that shows a wait. */
+static void make_turns(bool has_releases)
+{
+	begin("nanoseconds");
+	for (int i = 0; i < 20; i++) {
+		for (int k = 0; k < 3; k++)
+			add(1 + i % 2, (3 * i + k + 1) * 1000000LL, i % 2 ? "second" : "first", 1000000);
+		if (has_releases && i)
+			add_release(1 + i % 2, 3 * i * 1000000LL + 1000, 2 - i % 2);
+	}
+}
+
+static void test_releases(void)
+{
+	make_turns(false);
+	is_num(apply(0, 0), 0, "two threads in turns");
+	ok(sum(wall.critical_type) < 40000000, "without releases, the path stays in one thread");
+	csink_profile_free(p);
+	make_turns(true);
+	add_release(1, 5000000, 77);
+	add_release(77, 5000000, 1);
+	is_num(apply(0, 0), 0, "two threads in turns, with releases, two of a thread that has no sample");
+	is_num(sum(wall.critical_type), 60000000, "with releases, the path has both");
+	is_num(wall.nr_steps, 19, "and a step at each turn");
+	is_num(sum(1), 60000000, "releases have no value");
+	ok(wall.timed == 1, "nor any part in what has times");
+	csink_profile_free(p);
 }
 
 static void test_columns(void)
@@ -125,6 +168,7 @@ static void test_range(void)
 
 int main(void)
 {
+	test_releases();
 	test_columns();
 	test_no_clock();
 	test_refused();
