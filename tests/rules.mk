@@ -364,10 +364,10 @@ bench-engine: all $(TARGET_BINS) $(BENCH_BINS) ## measure the handler from insid
 bench-outside: tests ## measure how much of programs that cannot be injected is in a profile of their tree
 	BUILD=$(CURDIR)/$(B) tests/outside/measure.py $(TREES)
 
-# WALL_ROUNDS=N, WALL_UNIT=US (of a unit of work), PROGRAMS='names': see the script.
+# WALL_ROUNDS=N, WALL_UNIT=US (of a unit of work), WALL_REALTIME=1 (as root), PROGRAMS='names': see the script.
 .PHONY: bench-wall
 bench-wall: all $(B)/tests/targets/parallel ## measure what functions gain a run, beside what CPU time, wall % and critical % predict
-	BUILD=$(CURDIR)/$(B) tests/wall/predict --rounds $(or $(WALL_ROUNDS),25) --unit $(or $(WALL_UNIT),1000) $(PROGRAMS)
+	BUILD=$(CURDIR)/$(B) tests/wall/predict --rounds $(or $(WALL_ROUNDS),25) --unit $(or $(WALL_UNIT),1000) $(if $(WALL_REALTIME),--realtime) $(PROGRAMS)
 
 .PHONY: bench-alloc
 bench-alloc: all $(B)/tests/bench/alloc_pairs $(B)/tests/targets/allocates ## what sampling of allocations costs, beside jemalloc's, tcmalloc's and heaptrack; and its errors (BENCH_RUNS)
