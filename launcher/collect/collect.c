@@ -226,6 +226,7 @@ void csink_collect_free(struct collector *c)
 		free(c->modules[i].image);
 	}
 	free(c->holders);
+	free(c->made_locks);
 	csink_lock_names_free(c->lock_names);
 	free(c->images);
 	free(c->modules);

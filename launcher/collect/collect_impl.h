@@ -118,6 +118,12 @@ struct collector {
 		uint32_t locations[3], nr;
 	} * holders;
 	uint32_t nr_holders, cap_holders;
+	/* Of locks that are no variables, where they were initialised: likewise. */
+	struct made_lock {
+		uint32_t location;
+		const char *kind; /* what it is, if no lock; "" */
+	} * made_locks;
+	uint32_t nr_made_locks, cap_made_locks;
 	struct csink_lock_names *lock_names; /* NULL: none yet */
 	csink_str_t latest_exe;              /* of a recording with allocations: its file was looked into */
 	uint32_t nr_without_in_use; /* processes that ended in a way that left no time to see what was in use */
@@ -246,12 +252,11 @@ struct csink_collect_part {
 /** All images by PID, those of a process in order. Returns a malloc'ed array, or NULL without memory. */
 struct csink_collect_part *csink_collect_parts(const struct collector *c);
 
-/** The name of a lock, or a text with its address, as a string of the profile. */
-csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, int32_t pid,
-				    uint64_t address);
+/** The name of a lock as a string of the profile; 0: it is in no object's data. */
+csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, uint64_t address);
 void csink_lock_names_free(struct csink_lock_names *names);
 
-/** Give the labels of holders their text: functions have names now. */
+/** Give the labels of holders, and of locks that were made somewhere, their text: functions have names now. */
 void csink_collect_holders(struct collector *c);
 
 /** Note what a recording's allocations do not show: heaps that are not malloc's. */

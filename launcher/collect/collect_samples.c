@@ -1,5 +1,6 @@
 /* The rows of a recording become samples; with its timeline, samples with a time. */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/move.h"
+#include "launcher/base/search.h"
 #include "launcher/collect/collect_frames.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/moment.h"
@@ -32,6 +34,10 @@ struct reading {
 	struct spread spreads[CSINK_MAX_EVENTS];
 	double *scales;   /* by the recording's thread: of the CPU time that no counterpart can have */
 	uint64_t nr_kept; /* rows that are in the profile */
+	struct site {
+		uint64_t lock, address;
+	} * sites; /* where locks were initialised */
+	uint32_t nr_sites, cap_sites;
 };
 
 /* ---- labels and values ---- */
@@ -394,29 +400,87 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 	return label;
 }
 
-/* What was waited for: a lock or a semaphore by its name, other objects with what they are. */
-static csink_str_t awaited(struct reading *r, const struct csink_rec_wait *wait)
+CSINK_COMPARE_BY(compare_sites, struct site, lock, address)
+
+/* Where locks were initialised, in the order of their addresses. Returns 0 or -ENOMEM. */
+static int find_sites(struct reading *r)
+{
+	for (uint32_t i = 0; i < r->rec->nr_waits; i++) {
+		const struct csink_rec_wait *wait = r->rec->waits[i];
+		struct site site = {wait->lock, wait->open};
+
+		if (wait->holder == CSINK_WAIT_MADE && !CSINK_APPEND(r->sites, r->nr_sites, r->cap_sites, site))
+			return -ENOMEM;
+	}
+	if (r->nr_sites)
+		qsort(r->sites, r->nr_sites, sizeof(*r->sites), compare_sites);
+	return 0;
+}
+
+/* A label that csink_collect_holders() gives its text; num 0: where the lock was initialised is not known. */
+static struct csink_profile_label made_label(struct reading *r, uint64_t lock, const char *kind)
+{
+	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK)};
+	struct made_lock made = {.kind = kind};
+	struct collector *c = r->c;
+	uint32_t low = 0, high = r->nr_sites;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (r->sites[middle].lock < lock)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == r->nr_sites || r->sites[low].lock != lock)
+		return label;
+	made.location = csink_frames_leaf(&r->frames, r->sites[low].address - 1, UINT64_MAX >> 1);
+	for (low = 0; low < c->nr_made_locks; low++)
+		if (c->made_locks[low].location == made.location && !strcmp(c->made_locks[low].kind, kind))
+			break;
+	if (low == c->nr_made_locks && !CSINK_APPEND(c->made_locks, c->nr_made_locks, c->cap_made_locks, made))
+		return label;
+	label.num = (int64_t)low + 1;
+	return label;
+}
+
+/*
+ * What was waited for: a lock or a semaphore by its name, other objects with what they are. What is no variable is
+ * named by where it was initialised, else by its address.
+ */
+static struct csink_profile_label awaited(struct reading *r, const struct csink_rec_wait *wait)
 {
 	static const char *const kinds[CSINK_WAIT_NR_HOLDERS] = {
 		[CSINK_WAIT_BARRIER] = "barrier", [CSINK_WAIT_FUTEX] = "futex", [CSINK_WAIT_SIGNALLED] = "condition"};
-	const char *kind = wait->holder < CSINK_WAIT_NR_HOLDERS ? kinds[wait->holder] : NULL, *name;
-	csink_str_t plain;
-	char text[512];
+	const char *kind = (wait->holder < CSINK_WAIT_NR_HOLDERS ? kinds[wait->holder] : NULL) ?: "", *name = "";
+	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK)};
+	bool is_join = wait->holder == CSINK_WAIT_JOIN;
+	csink_str_t plain = is_join ? 0 : csink_collect_lock_name(r->c, r->rec, wait->lock);
+	char text[512] = "[join]";
 	int length;
 
-	if (wait->holder == CSINK_WAIT_JOIN)
-		return csink_profile_str(r->c->p, "[join]");
-	plain = csink_collect_lock_name(r->c, r->rec, r->image->pid, wait->lock);
-	if (!kind)
-		return plain;
+	if (plain && !*kind) {
+		label.str = plain;
+		return label;
+	}
+	if (!plain && !is_join)
+		label = made_label(r, wait->lock, kind);
+	if (label.num)
+		return label;
 	name = csink_profile_text(r->c->p, plain);
 	length = (int)strlen(name);
-	if (*name == '[' && name[length - 1] == ']') {
+	if (length > 1 && *name == '[' && name[length - 1] == ']') {
 		name++;
 		length -= 2;
 	}
-	snprintf(text, sizeof(text), "[%s %.*s]", kind, CSINK_MIN(length, 480), name);
-	return csink_profile_str(r->c->p, text);
+	if (plain)
+		snprintf(text, sizeof(text), "[%s %.*s]", kind, CSINK_MIN(length, 480), name);
+	else if (!is_join)
+		snprintf(text, sizeof(text), "[%s%s0x%" PRIx64 " of process %d]", kind, *kind ? " " : "", wait->lock,
+			 (int)r->image->pid);
+	label.str = csink_profile_str(r->c->p, text);
+	return label;
 }
 
 /* When a process ended: of one that was killed, as far as that is known, at most the end of the run. */
@@ -471,8 +535,7 @@ static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint3
 	base = row_labels(r, row);
 	set = &r->c->p->label_sets[base];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
-	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK),
-						       .str = awaited(r, wait)};
+	labels[set->nr] = awaited(r, wait);
 	labels[set->nr + 1] = holder_label(r, wait->holder);
 	base = csink_profile_labels_add(r->c->p, labels, set->nr + 2);
 	add_stack(r, row, base, values);
@@ -525,6 +588,8 @@ static void add_waits(struct reading *r)
 	uint32_t waited = event_with(r->rec, CSINK_EVENT_WAITED), in_use = event_with(r->rec, CSINK_EVENT_IN_USE);
 	uint32_t nr = r->rec->header.nr_events;
 
+	if (find_sites(r))
+		r->frames.err = -ENOMEM;
 	for (uint32_t i = 0; i < r->rec->nr_waits && !r->frames.err; i++) {
 		const struct csink_rec_wait *wait = r->rec->waits[i];
 
@@ -532,7 +597,7 @@ static void add_waits(struct reading *r)
 			add_in_use(r, wait, in_use);
 		else if (wait->contentions & CSINK_WAIT_DATED)
 			add_release(r, wait);
-		else if (wait->holder != CSINK_WAIT_IN_USE && waited + 1 < nr)
+		else if (wait->holder != CSINK_WAIT_IN_USE && wait->holder != CSINK_WAIT_MADE && waited + 1 < nr)
 			add_wait(r, wait, waited);
 	}
 }
@@ -656,5 +721,6 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 	free(r.labels);
 	free(r.counterparts);
 	free(r.scales);
+	free(r.sites);
 	return err ? err : csink_profile_error(c->p);
 }

@@ -158,8 +158,7 @@ static const struct csink_rec_module *module_below(const struct csink_recorded *
 	return nearest;
 }
 
-csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, int32_t pid,
-				    uint64_t address)
+csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, uint64_t address)
 {
 	const struct csink_rec_module *module = module_below(rec, address);
 	const struct object *object = module ? object_of(c, module->path) : NULL;
@@ -170,10 +169,8 @@ csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_reco
 	if (address == CSINK_WAIT_OTHER_LOCKS)
 		return csink_profile_str(c->p, "[other locks]");
 	at = module ? address - module->bias : 0;
-	if (!object || at < object->low || at >= object->high) {
-		snprintf(text, sizeof(text), "[0x%" PRIx64 " of process %d]", address, (int)pid);
-		return csink_profile_str(c->p, text);
-	}
+	if (!object || at < object->low || at >= object->high)
+		return 0;
 	variable = variable_at(object, at);
 	if (variable) {
 		const char *name = csink_profile_text(c->p, variable->name);
@@ -190,23 +187,47 @@ csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_reco
 
 /* ---- who holds them ---- */
 
+static void holder_text(const struct csink_profile *p, const struct holder *holder, char *text, size_t size)
+{
+	uint32_t left = CSINK_ARRAY_SIZE(holder->locations);
+
+	*text = '\0';
+	for (uint32_t i = 0; i < holder->nr && left; i++)
+		left = csink_append_functions(p, holder->locations[i], left, text, size);
+}
+
+/* "[made in pool_create, pool.c:12]" */
+static void made_text(const struct csink_profile *p, const struct made_lock *made, char *text, size_t size)
+{
+	const struct csink_profile_location *at = &p->locations[made->location];
+	const struct csink_profile_line *line = at->nr_lines ? &p->lines[at->first_line] : NULL;
+	const char *file = line ? csink_profile_text(p, p->functions[line->function].file) : "";
+	char function[400] = "";
+
+	csink_append_functions(p, made->location, 1, function, sizeof(function));
+	snprintf(text, size, "[%s%smade in %s", made->kind, *made->kind ? " " : "", function);
+	if (*file && line->line)
+		csink_append(text, size, ", %.200s:%" PRId64, csink_base_name(file), line->line);
+	csink_append(text, size, "]");
+}
+
 void csink_collect_holders(struct collector *c)
 {
-	csink_str_t key = csink_profile_str_find(c->p, CSINK_LABEL_HOLDER);
+	csink_str_t holder_key = csink_profile_str_find(c->p, CSINK_LABEL_HOLDER);
+	csink_str_t lock_key = csink_profile_str_find(c->p, CSINK_LABEL_LOCK);
 	char text[1024];
-	uint32_t left;
 
-	for (uint32_t i = 0; key && i < c->p->nr_labels; i++) {
+	for (uint32_t i = 0; holder_key && i < c->p->nr_labels; i++) {
 		struct csink_profile_label *label = &c->p->labels[i];
-		const struct holder *holder;
+		bool is_holder = label->key == holder_key;
 
-		if (label->key != key || label->str || label->num < 1 || label->num > c->nr_holders)
+		if ((!is_holder && label->key != lock_key) || label->str || label->num < 1 ||
+		    label->num > (is_holder ? c->nr_holders : c->nr_made_locks))
 			continue;
-		holder = &c->holders[label->num - 1];
-		*text = '\0';
-		left = CSINK_ARRAY_SIZE(holder->locations);
-		for (uint32_t k = 0; k < holder->nr && left; k++)
-			left = csink_append_functions(c->p, holder->locations[k], left, text, sizeof(text));
+		if (is_holder)
+			holder_text(c->p, &c->holders[label->num - 1], text, sizeof(text));
+		else
+			made_text(c->p, &c->made_locks[label->num - 1], text, sizeof(text));
 		label->str = csink_profile_str(c->p, text);
 		label->num = 0;
 	}

@@ -3,6 +3,8 @@
 #include "launcher/output/report_impl.h"
 #include "launcher/profile/lock_waits.h"
 
+enum { LOCK_COLUMNS = 44 };
+
 static void print_rows(const struct printer *r, const struct csink_lock_waits *rows)
 {
 	uint32_t limit = r->o->limit ? (r->o->limit + 2) / 3 : rows->nr, lock_width = 4, waiter_width = 6;
@@ -11,8 +13,9 @@ static void print_rows(const struct printer *r, const struct csink_lock_waits *r
 
 	limit = CSINK_MIN(limit, rows->nr);
 	for (uint32_t i = 0; i < limit; i++) {
-		lock_width = CSINK_MAX(lock_width, csink_format_text(lock, sizeof(lock),
-								     csink_profile_text(r->p, rows->all[i].lock), 30));
+		lock_width = CSINK_MAX(lock_width,
+				       csink_format_text(lock, sizeof(lock),
+							 csink_profile_text(r->p, rows->all[i].lock), LOCK_COLUMNS));
 		waiter_width =
 			CSINK_MAX(waiter_width, csink_format_text(waiter, sizeof(waiter), rows->all[i].waiter, 40));
 	}
@@ -22,7 +25,8 @@ static void print_rows(const struct printer *r, const struct csink_lock_waits *r
 	csink_report_style(r, STYLE_NONE);
 	for (uint32_t i = 0; i < limit; i++) {
 		const struct csink_lock_wait *row = &rows->all[i];
-		uint32_t used_lock = csink_format_text(lock, sizeof(lock), csink_profile_text(r->p, row->lock), 30);
+		uint32_t used_lock =
+			csink_format_text(lock, sizeof(lock), csink_profile_text(r->p, row->lock), LOCK_COLUMNS);
 		uint32_t used_waiter = csink_format_text(waiter, sizeof(waiter), row->waiter, 40);
 
 		csink_format_text(holder, sizeof(holder), csink_profile_text(r->p, row->holder),

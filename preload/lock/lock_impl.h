@@ -96,6 +96,9 @@ void csink_lock_wait_over(uint32_t nr, const struct csink_caller *caller);
 /** A call of the thread's shows which of its waits a jump has left. Context: as csink_lock_wait_begun(). */
 void csink_lock_drop_left(const struct csink_caller *caller);
 
+/** Add to the recording where a lock was initialised, once. Context: thread, signals blocked. */
+void csink_lock_note_site(uint64_t lock);
+
 /** Sums from now on. Context: init. */
 void csink_lock_begin(const struct csink_lock_agent *from);
 

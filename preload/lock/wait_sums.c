@@ -34,9 +34,11 @@ static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint6
 		uint64_t was = atomic_load_explicit(&cell->key, memory_order_relaxed);
 		struct csink_rec_wait *entry;
 
-		if (!was && atomic_compare_exchange_strong(&cell->key, &was, key))
+		if (!was && atomic_compare_exchange_strong(&cell->key, &was, key)) {
 			atomic_store_explicit(&cell->entry, csink_lock_agent.entry(waiter, holder, lock),
 					      memory_order_release);
+			csink_lock_note_site(lock);
+		}
 		if (atomic_load_explicit(&cell->key, memory_order_relaxed) != key)
 			continue;
 		entry = atomic_load_explicit(&cell->entry, memory_order_acquire);

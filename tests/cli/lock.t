@@ -13,7 +13,7 @@ compare() { # FILE
 	"$SRC/tests/cli/lock_truth" report out
 }
 
-for mode in mutex recursive errorcheck adaptive robust inherit shared mtx timed rwlock processes; do
+for mode in processes mutex recursive errorcheck adaptive robust inherit shared mtx timed rwlock; do
 	run -e lock -- "$T" $mode 60
 	is "$? $(cat err)" '0 ' "$mode: the program runs"
 	read -r share contentions waits wrong lock < <(compare x.pb.gz)
@@ -25,9 +25,12 @@ for mode in mutex recursive errorcheck adaptive robust inherit shared mtx timed 
 	*) want=the_lock ;;
 	esac
 	ok "$mode: holders have their parts of each waiter's time ($wrong wrong)" awk -v w="$wrong" 'BEGIN { exit !(w < 0.08) }'
-	test $mode = processes || is "$lock" "$want" "$mode: the lock has its name"
+	if test $mode = processes; then
+		like "$(cat report)" ' hold_long .* \[another process\]$' 'another process is a holder'
+	else
+		is "$lock" "$want" "$mode: the lock has its name"
+	fi
 done
-like "$(cat report)" ' hold_long .* \[another process\]$' 'a lock that processes share: another process has holds of its own'
 like "$(cat report)" '^Waits for locks, [0-9.]+ m?s of all threads together in [0-9]+ waits:$' 'the report has a table of waits'
 like "$(cat report)" '^ +delay % +delay contentions  lock +waiter +holder$' 'with waiter, lock and holder'
 like "$(cat report)" '\[free: the waiter was not running yet\]' 'and the time in which it was free'
@@ -104,6 +107,15 @@ for mode in semaphore semaphore_timed semaphore_clock barrier join futex; do
 done
 run -e lock -- "$W" free 10000
 unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'semaphores that are free, and futexes that have another value, leave nothing'
+
+# ---- locks that are no variables
+run -e lock -- "$W" pool
+"$COUNTERSINK" report -a x.pb.gz >report
+for made in 'pthread_mutex_init(&pool->lock' 'sem_init(&pool->ready'; do
+	line=$(grep -nF "$made" "$SRC/tests/targets/plain_waits.c")
+	is "$(grep -cF "[made in pool_create, plain_waits.c:${line%%:*}]" report | sed 's/[1-9].*/some/')" some "$made: named by where it was initialised, two of them as one"
+done
+unlike "$(sed -n '/^Waits/,$p' report)" ' of process ' 'and not by its address'
 
 # ---- waits that have not ended
 amount_of() { # REGEX: the microseconds of all rows that match

@@ -16,6 +16,8 @@
 int old_wait(void *condition, pthread_mutex_t *lock);
 int old_timedwait(void *condition, pthread_mutex_t *lock, const struct timespec *until);
 int old_signal(void *condition);
+int old_init(void *condition, const pthread_condattr_t *attr);
+OLD(init);
 OLD(wait);
 OLD(timedwait);
 OLD(signal);
@@ -49,6 +51,7 @@ int main(void)
 #if defined(__x86_64__)
 	memset(old.behind, 0xaa, sizeof(old.behind));
 #endif
+	old_init(&old, NULL);
 	pthread_create(&thread, NULL, answer, NULL);
 	for (int i = 0; i < 40; i++) {
 		pthread_mutex_lock(&the_lock);

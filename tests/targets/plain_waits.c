@@ -2,6 +2,7 @@
  * Waits that no holder ends. Prints "WAITS DELAY_NS" of those that a thread logged for itself.
  *
  *     semaphore | semaphore_timed | semaphore_clock | barrier | join | futex    NR
+ *     pool               threads that hold a mutex of the heap, one of two of a pool
  *     free NR            semaphores that can be taken at once, and system calls that do not wait
  *     values             prints what each function returns in cases that are not plain, with errno
  *     cancel             threads that are cancelled in each of these waits, and in one for a condition
@@ -129,6 +130,68 @@ static void wait_often(long nr)
 	_exit(0);
 }
 
+static bool is_asleep(pid_t tid)
+{
+	char path[64], text[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	file = fopen(path, "re");
+	if (file) {
+		if (!fgets(text, sizeof(text), file))
+			*text = '\0';
+		fclose(file);
+	}
+	return strstr(text, ") S ") != NULL;
+}
+
+static _Atomic pid_t tids[4];
+
+struct pool {
+	pthread_mutex_t lock;
+	sem_t ready;
+};
+
+NOINLINE struct pool *pool_create(void)
+{
+	struct pool *pool = malloc(sizeof(*pool));
+
+	pthread_mutex_init(&pool->lock, NULL);
+	sem_init(&pool->ready, 0, 0);
+	return pool;
+}
+
+static void *use_pool(void *arg)
+{
+	static _Atomic int nr;
+	struct pool *pool = arg;
+
+	tids[nr++] = (pid_t)syscall(SYS_gettid);
+	sem_wait(&pool->ready);
+	for (int i = 0; i < 20; i++) {
+		pthread_mutex_lock(&pool->lock);
+		nap();
+		pthread_mutex_unlock(&pool->lock);
+	}
+	return NULL;
+}
+
+static void use_pools(void)
+{
+	struct pool *pools[2] = {pool_create(), pool_create()};
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, use_pool, pools[i / 2]);
+	for (int i = 0; i < 4; i++)
+		while (!tids[i] || !is_asleep(tids[i]))
+			sched_yield();
+	for (int i = 0; i < 4; i++)
+		sem_post(&pools[i / 2]->ready);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static void wait_never(long nr)
 {
 	for (long i = 0; i < nr; i++) {
@@ -233,21 +296,6 @@ static void *wait_to_be_cancelled(void *arg)
 	return NULL;
 }
 
-static bool is_asleep(pid_t tid)
-{
-	char path[64], text[256] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	file = fopen(path, "re");
-	if (file) {
-		if (!fgets(text, sizeof(text), file))
-			*text = '\0';
-		fclose(file);
-	}
-	return strstr(text, ") S ") != NULL;
-}
-
 static _Atomic pid_t tid;
 
 static void *begin_to_wait(void *arg)
@@ -283,7 +331,6 @@ static void cancel(void)
 /* ---- waits that do not end ---- */
 
 static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic pid_t tids[2];
 static _Atomic int nr_locked;
 
 NOINLINE void lock_both(pthread_mutex_t *one, pthread_mutex_t *other)
@@ -440,6 +487,8 @@ int main(int argc, char **argv)
 		end_while_they_wait();
 	else if (is_mode("jump"))
 		jump();
+	else if (is_mode("pool"))
+		use_pools();
 	else if (is_mode("free"))
 		wait_never(nr);
 	else
