@@ -30,12 +30,13 @@ CSINK_NEXT_TABLE(NEXT)
 NEXT(X)
 #undef X
 
-enum { NR_MADE = 8192, WINDOW = 4 };
+enum { NR_MADE = 4096, WINDOW = 4, NOTED_SHIFT = 48 };
 
 static struct made {
 	_Atomic uintptr_t lock;
-	_Atomic uint64_t site;     /* the address, hidden by the lock's */
-	_Atomic uint32_t noted_by; /* the process whose recording has it: its nr_forks + 1 */
+	/* The address, hidden by the lock's. Above it, of which process the recording has it: one more than its
+	 * nr_forks. */
+	_Atomic uint64_t site;
 } all[NR_MADE];
 
 static uint64_t mixed(uintptr_t lock)
@@ -46,7 +47,7 @@ static uint64_t mixed(uintptr_t lock)
 /* An entry of the lock's; else one that is free; else one that another lock has. */
 static struct made *place_of(uintptr_t lock)
 {
-	uint32_t first = (uint32_t)(mixed(lock) >> 51), free = WINDOW;
+	uint32_t first = (uint32_t)(mixed(lock) >> 52), free = WINDOW;
 
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		uintptr_t was = atomic_load_explicit(&all[(first + i) % NR_MADE].lock, memory_order_relaxed);
@@ -65,18 +66,18 @@ static void keep(const void *lock, const void *site)
 
 	atomic_store_explicit(&made->lock, (uintptr_t)lock, memory_order_relaxed);
 	atomic_store_explicit(&made->site, (uintptr_t)site ^ mixed((uintptr_t)lock), memory_order_relaxed);
-	atomic_store_explicit(&made->noted_by, 0, memory_order_relaxed);
 }
 
 void csink_lock_note_site(uint64_t lock)
 {
 	struct made *made = place_of(lock);
-	uint64_t site = atomic_load_explicit(&made->site, memory_order_relaxed) ^ mixed(lock);
-	uint32_t by = atomic_load_explicit(&made->noted_by, memory_order_relaxed), now = csink_lock_nr_forks + 1;
+	uint64_t was = atomic_load_explicit(&made->site, memory_order_relaxed), found = was ^ mixed(lock);
+	uint64_t site = found & ((1ULL << NOTED_SHIFT) - 1);
+	uint64_t noted = site | (uint64_t)((csink_lock_nr_forks + 1) & 0xff) << NOTED_SHIFT;
 	struct csink_rec_wait *entry;
 
-	if (atomic_load_explicit(&made->lock, memory_order_relaxed) != lock || site >> 56 || by == now ||
-	    !atomic_compare_exchange_strong(&made->noted_by, &by, now))
+	if (atomic_load_explicit(&made->lock, memory_order_relaxed) != lock || found >> (NOTED_SHIFT + 8) ||
+	    found == noted || !atomic_compare_exchange_strong(&made->site, &was, noted ^ mixed(lock)))
 		return;
 	entry = csink_lock_agent.entry(0, CSINK_WAIT_MADE, lock);
 	if (entry)
