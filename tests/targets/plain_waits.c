@@ -207,6 +207,15 @@ static void print(const char *what, long result)
 	errno = 77;
 }
 
+static _Atomic int may_end;
+
+static void *nap_until_it_may_end(void *arg)
+{
+	while (!may_end)
+		nap();
+	return arg;
+}
+
 static void values(void)
 {
 	struct timespec past = {1, 0}, wrong = {0, -1}, soon = {0, 1000};
@@ -225,9 +234,10 @@ static void values(void)
 	print("past", sem_timedwait(&the_semaphore, &past));
 	print("clock, past", sem_clockwait(&the_semaphore, CLOCK_MONOTONIC, &past));
 	print("wrong time", sem_timedwait(&the_semaphore, &wrong));
-	pthread_create(&thread, NULL, nap_once, &value);
+	pthread_create(&thread, NULL, nap_until_it_may_end, &value);
 	print("join, past", pthread_timedjoin_np(thread, &result, &past));
 	print("clock join, past", pthread_clockjoin_np(thread, &result, CLOCK_MONOTONIC, &past));
+	may_end = 1;
 	print("join", pthread_join(thread, &result) || result != &value || errno != 77);
 	print("join oneself", pthread_join(pthread_self(), NULL));
 	thrd_create(&c11, (thrd_start_t)(void *)nap_once, NULL);
