@@ -29,6 +29,7 @@
 struct thread {
 	struct csink_alloc_counts counts;
 	uint64_t random;
+	struct csink_alternate alternate;
 };
 
 /* In the first page of a thread's memory: no call, no test whether it is there. */
@@ -53,7 +54,8 @@ static uint32_t start_ms;
 	X(void *, aligned_alloc, (size_t alignment, size_t bytes), (alignment, bytes)) \
 	X(void *, valloc, (size_t bytes), (bytes)) \
 	X(void *, pvalloc, (size_t bytes), (bytes)) \
-	X(int, posix_memalign, (void **block, size_t alignment, size_t bytes), (block, alignment, bytes))
+	X(int, posix_memalign, (void **block, size_t alignment, size_t bytes), (block, alignment, bytes)) \
+	X(int, sigaltstack, (const stack_t *stack, stack_t *old), (stack, old))
 /* clang-format on */
 CSINK_NEXT_TABLE(NEXT)
 
@@ -175,7 +177,7 @@ static void count(const void *block, size_t bytes, const struct csink_caller *ca
 	}
 	undo(bytes);
 	counts->more += bytes;
-	if (!period || !agent.may_block() || !csink_block(&mask)) {
+	if (!period || !agent.may_block() || !csink_block_known(&mask, &self.alternate)) {
 		count_down_from(draw());
 		return;
 	}
@@ -367,6 +369,13 @@ CSINK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
 {
 	return is_sanitized ? next.posix_memalign(block, alignment, bytes)
 			    : csink_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
+}
+
+CSINK_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old)
+{
+	if (stack)
+		self.alternate.left = 0;
+	return next.sigaltstack(stack, old);
 }
 
 /* ---- what the agent calls ---- */

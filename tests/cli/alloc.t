@@ -162,6 +162,9 @@ C
 			ok "$mode, $engine: and the thread is sampled on" test "$(totals x.pb.gz | cut -d' ' -f2)" -ge 300000
 		done
 	done
+	run -e alloc:period=16 -- "$T" alternate 30000
+	is "$("$COUNTERSINK" report --csv -e alloc_space x.pb.gz | grep -c '^on_alarm,')" 0 \
+		'no sample is taken on an alternate stack, also of a thread that had none before'
 	gcc -O1 -fno-builtin -DMAIN -o own own.c
 	run -e alloc -- ./own
 	is "$? $(cat out) $(cat err)" '0 own ' 'a program with a malloc of its own runs'

@@ -320,6 +320,8 @@ static void interrupt_calls(long nr, int flags)
 	const struct itimerval often = {{0, 300}, {0, 300}}, none = {{0, 0}, {0, 0}};
 	volatile long i = 0;
 
+	for (int k = 0; k < 100; k++) /* the thread has samples before it has such a stack */
+		do_free(do_malloc(100));
 	sigaltstack(&alternate, NULL);
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
