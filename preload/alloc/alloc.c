@@ -74,11 +74,67 @@ static bool has_sanitizer(void)
 	return false;
 }
 
+/*
+ * An allocator that is not libc's may call its own functions as the program does: calloc() that calls malloc(). That is
+ * one allocation. Its functions that allocate; what it calls from others it needs for itself.
+ */
+struct code {
+	uintptr_t start, bytes;
+};
+static struct code inner[8], inner_all; /* all within the last one; of no bytes: there are none */
+
+static void learn_inner(void)
+{
+	static const char names[CSINK_ARRAY_SIZE(inner)][16] = {"malloc",        "calloc", "realloc", "memalign",
+								"aligned_alloc", "valloc", "pvalloc", "posix_memalign"};
+	void *next_malloc = csink_next_function("malloc");
+	const struct link_map *map = _r_debug.r_map;
+	uintptr_t low = UINTPTR_MAX, high = 0;
+	struct csink_elf_view view;
+	static bool is_known;
+
+	if (is_known)
+		return;
+	is_known = true;
+	while (map && (csink_is_own(map) || csink_elf_function(map, "malloc") != next_malloc))
+		map = map->l_next;
+	if (!map || csink_elf_function(map, "gnu_get_libc_version") ||
+	    !csink_elf_open(&view, map->l_addr, map->l_ld, NULL))
+		return;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(inner); i++) {
+		uint64_t bytes = 0;
+
+		inner[i].start = csink_elf_look(&view, names[i], STT_FUNC, &bytes);
+		inner[i].bytes = inner[i].start ? bytes : 0;
+		if (!inner[i].bytes)
+			continue;
+		low = CSINK_MIN(low, inner[i].start);
+		high = CSINK_MAX(high, inner[i].start + inner[i].bytes);
+	}
+	inner_all.start = low;
+	__atomic_store_n(&inner_all.bytes, high > low ? high - low : 0, __ATOMIC_RELEASE);
+}
+
+static __attribute__((noinline, cold)) bool is_of_inner(uintptr_t caller)
+{
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(inner); i++)
+		if (caller - inner[i].start < inner[i].bytes)
+			return true;
+	return false;
+}
+
+/* Is the function that this is in called by one of the allocator's own? */
+#define IS_INNER()                                                                                                     \
+	(CSINK_UNLIKELY((uintptr_t)__builtin_return_address(0) - inner_all.start <                                     \
+			__atomic_load_n(&inner_all.bytes, __ATOMIC_RELAXED)) &&                                        \
+	 is_of_inner((uintptr_t)__builtin_return_address(0)))
+
 /* libc has each of them. */
 #define X(type, name, arguments, values)                                                                               \
 	static type first_##name arguments                                                                             \
 	{                                                                                                              \
 		is_sanitized = has_sanitizer();                                                                        \
+		learn_inner();                                                                                         \
 		__atomic_store_n((void **)&next.name, csink_next_function(#name), __ATOMIC_RELAXED);                   \
 		return next.name values;                                                                               \
 	}
@@ -277,6 +333,8 @@ void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const str
 
 CSINK_EXPORT void *malloc(size_t bytes)
 {
+	if (IS_INNER())
+		return next.malloc(bytes);
 	if (CSINK_UNLIKELY(!take(bytes))) {
 		if (!is_sanitized)
 			return csink_slow_entry(bytes, 0, 0, MALLOC);
@@ -290,6 +348,8 @@ CSINK_EXPORT void *calloc(size_t nr, size_t bytes)
 {
 	size_t all;
 
+	if (IS_INNER())
+		return next.calloc(nr, bytes);
 	/* The product may not be a number; then none is allocated. */
 	if (CSINK_UNLIKELY(__builtin_mul_overflow(nr, bytes, &all)))
 		return next.calloc(nr, bytes);
@@ -304,6 +364,8 @@ CSINK_EXPORT void *calloc(size_t nr, size_t bytes)
 
 CSINK_EXPORT void *realloc(void *block, size_t bytes)
 {
+	if (IS_INNER())
+		return next.realloc(block, bytes);
 	if (CSINK_UNLIKELY(csink_live_may_be(block) || (!bytes && !is_sanitized)))
 		return csink_slow_entry((uintptr_t)block, bytes, 0, REALLOC);
 	if (CSINK_UNLIKELY(!take(bytes))) {
@@ -347,28 +409,30 @@ CSINK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes
 
 CSINK_EXPORT void *memalign(size_t alignment, size_t bytes)
 {
-	return is_sanitized ? next.memalign(alignment, bytes) : csink_slow_entry(alignment, bytes, 0, MEMALIGN);
+	return is_sanitized || IS_INNER() ? next.memalign(alignment, bytes)
+					  : csink_slow_entry(alignment, bytes, 0, MEMALIGN);
 }
 
 CSINK_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
 {
-	return is_sanitized ? next.aligned_alloc(alignment, bytes) : csink_slow_entry(alignment, bytes, 0, ALIGNED);
+	return is_sanitized || IS_INNER() ? next.aligned_alloc(alignment, bytes)
+					  : csink_slow_entry(alignment, bytes, 0, ALIGNED);
 }
 
 CSINK_EXPORT void *valloc(size_t bytes)
 {
-	return is_sanitized ? next.valloc(bytes) : csink_slow_entry(0, bytes, 0, VALLOC);
+	return is_sanitized || IS_INNER() ? next.valloc(bytes) : csink_slow_entry(0, bytes, 0, VALLOC);
 }
 
 CSINK_EXPORT void *pvalloc(size_t bytes)
 {
-	return is_sanitized ? next.pvalloc(bytes) : csink_slow_entry(0, bytes, 0, PVALLOC);
+	return is_sanitized || IS_INNER() ? next.pvalloc(bytes) : csink_slow_entry(0, bytes, 0, PVALLOC);
 }
 
 CSINK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
 {
-	return is_sanitized ? next.posix_memalign(block, alignment, bytes)
-			    : csink_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
+	return is_sanitized || IS_INNER() ? next.posix_memalign(block, alignment, bytes)
+					  : csink_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
 }
 
 CSINK_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old)

@@ -162,6 +162,10 @@ C
 			ok "$mode, $engine: and the thread is sampled on" test "$(totals x.pb.gz | cut -d' ' -f2)" -ge 300000
 		done
 	done
+	printf '#include <stdlib.h>\nint main(void) { for (int i = 0; i < 10000; i++) { void *volatile p = calloc(10, 10); p = realloc(p, 300); free(p); } return 0; }\n' >once.c
+	gcc -O1 -fno-builtin -o once once.c
+	LD_PRELOAD=$PWD/reentrant.so run -e alloc -- ./once
+	is "$(totals x.pb.gz | cut -d' ' -f2)" 20000 'calls of an allocator of its own functions are not counted once more'
 	run -e alloc:period=16 -- "$T" alternate 30000
 	is "$("$COUNTERSINK" report --csv -e alloc_space x.pb.gz | grep -c '^on_alarm,')" 0 \
 		'no sample is taken on an alternate stack, also of a thread that had none before'
