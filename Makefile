@@ -216,7 +216,7 @@ SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	agent/interp/ruby agent/interpose/confine agent/interpose/credentials agent/interpose/exec agent/interpose/limit_calls \
 	agent/interpose/loader \
 	agent/interpose/memory_lock agent/interpose/shell agent/interpose/waits \
-	agent/lifecycle/event_choice agent/lifecycle/filtered agent/lifecycle/finish agent/lifecycle/handover \
+	agent/lifecycle/config agent/lifecycle/event_choice agent/lifecycle/filtered agent/lifecycle/finish agent/lifecycle/handover \
 	agent/lifecycle/image_events agent/lifecycle/killed_runs \
 	agent/lifecycle/own_run agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter agent/lifecycle/started \
 	agent/lifecycle/untracked_threads agent/sampler/engine_choose agent/sampler/stuck agent/unwind/got_patch \

@@ -112,6 +112,13 @@ LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=short.pb.gz COUNTERSINK_PERIOD=1000 "$TARGETS
 like "$(countersink report short.pb.gz)" "every 1000 ns is more than a program can tolerate: using 20000 ns" \
 	"without a launcher a period too short for progress is reported"
 
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=short.pb.gz COUNTERSINK_ENGINE=timer COUNTERSINK_EVENTS=task-clock COUNTERSINK_PERIOD=2M "$TARGETS/burn" 50 >out
+like "$(countersink report short.pb.gz)" "^  event .*task-clock every 2\.097 ms" "without a launcher K, M or G may follow a period, too"
+for wrong in 2m 2MM M2; do
+	LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=short.pb.gz COUNTERSINK_PERIOD=$wrong "$TARGETS/burn" 5 >out
+	like "$(countersink report short.pb.gz)" "COUNTERSINK_PERIOD=$wrong: not a number above 0; using none" "a period of $wrong is reported"
+done
+
 # ---- without a launcher: nothing is printed unless requested; also for programs that close their streams at exit
 head -c 20000000 /dev/zero >zeros
 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=sum.pb.gz md5sum zeros >out 2>err

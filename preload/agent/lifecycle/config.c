@@ -49,7 +49,8 @@ static void complain(const char *option, const char *want)
 		 *def ? def : "none");
 }
 
-/* Digits alone; 0: something else, or too large. Without libc's strtoull, whose pages most programs have not touched.
+/* Digits, and K, M or G for 1,024 once, twice or thrice; 0: something else, or too large. Without libc's strtoull,
+ * whose pages most programs have not touched.
  */
 static uint64_t digits_of(const char *text)
 {
@@ -58,6 +59,20 @@ static uint64_t digits_of(const char *text)
 	for (; *text >= '0' && *text <= '9'; text++)
 		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*text - '0'), &n))
 			return 0;
+	switch (*text) {
+	case 'G':
+		n <<= 10;
+		/* fall through */
+	case 'M':
+		n <<= 10;
+		/* fall through */
+	case 'K':
+		n <<= 10;
+		text++;
+		break;
+	default:
+		break;
+	}
 	return *text ? 0 : n;
 }
 
