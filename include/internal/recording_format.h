@@ -202,6 +202,7 @@ enum csink_rate_why {
 	CSINK_RATE_THROTTLED, /* the kernel stopped it again and again */
 	CSINK_RATE_MEASURED,  /* it was counted before the program began */
 	CSINK_RATE_BUDGET,    /* samples took more than --budget of the CPU time; asked == now: it stays as it is */
+	CSINK_RATE_REGAINED,  /* they did for some time; it is again as asked for */
 };
 
 enum csink_extent_kind { CSINK_EXTENT_DATA = 0xda7a };

@@ -127,6 +127,11 @@ static void take_rate(struct collector *c, const struct csink_rec_event *event, 
 				    ": samples took more of the CPU time than --budget allows",
 				    event->name, what, rate->asked, rate->now,
 				    event->period ? rate->now / rate->asked : rate->asked / rate->now);
+	else if (rate->why == CSINK_RATE_REGAINED)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s: sampled less often for some time: samples took more of the CPU time than "
+				    "--budget allows",
+				    event->name);
 	else if (rate->why == CSINK_RATE_THROTTLED)
 		csink_collect_tally(c, CSINK_FACT_WARNING,
 				    "%s: %s from %" PRIu64 " to %" PRIu64 ": the kernel allows no more samples "

@@ -86,7 +86,27 @@ like "$(cat report)" "(period raised|frequency lowered) from [0-9]+ to [0-9]+, b
 COUNTERSINK_BUDGET=99% countersink -o budget.pb.gz -- "$TARGETS/burn" 1500 >out 2>report
 unlike "$(cat report)" "than --budget allows" "within the budget, by the environment, nothing is changed"
 countersink --engine=timer --budget=0.001% -o budget.pb.gz -- "$TARGETS/burn" 2500 >out 2>report
-like "$(cat report)" "than --budget allows, and cannot be taken less often" "the timer engine is not slowed, and the report warns"
+like "$(cat report)" "(period raised|frequency lowered) from [0-9]+ to [0-9]+, by a factor of [0-9]+: .* than --budget allows" "the timer engine is slowed, too"
+# No descriptor is left for the groups at their new rate: a quarter as many samples, or the ones that there were.
+cat >few_fds.py <<'E2'
+import resource, time
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        sum(i * i for i in range(10000))
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+work(1.2)
+work(1.2)
+E2
+countersink -F 997 --budget=0.001% -o budget.pb.gz -- python3 few_fds.py >out 2>report
+is "$?" 0 "groups that cannot be opened again: the program runs to its end"
+unlike "$(cat report)" "sampled no further" "the thread goes on with those that it has"
+like "$(cat report)" "a thread is sampled more often than --budget allows: no descriptor or memory is left to change that" "this is reported"
+like "$(cat report)" "by a factor of 4: " "and the rate is lowered no further"
+is "$(countersink report -j -a budget.pb.gz | python3 -c '
+import json, sys
+rows = json.load(sys.stdin)["rows"]
+print(sum(r["self"] for r in rows if not r["pseudo"]) > 0.9 * sum(r["self"] for r in rows))')" True "and its time has functions"
 for wrong in 0 100% x 1%% -1%; do
 	countersink --budget=$wrong -- true 2>report
 	is "$?:$(grep -c "'$wrong' is not a share above 0 and below 100" report)" "125:1" "the budget '$wrong' is none"

@@ -104,6 +104,15 @@ static void take_samples(int nr)
 		csink_housekeeping_account(10000, MS);
 }
 
+/* Four seconds, from a second on. */
+static void take_cheap_seconds(uint64_t from)
+{
+	for (uint64_t s = from + 1; s <= from + 4; s++) {
+		take_samples(100);
+		poll_at(s * 1000);
+	}
+}
+
 static void test_govern(void)
 {
 	now_ns = 10000 * MS;
@@ -135,14 +144,61 @@ static void test_govern(void)
 	csink_plan.budget = csink_share_parse("2%");
 	poll_at(15000);
 	is_num(period(), 16 * MS, "a sample in which its thread was switched away is not taken for its cost");
-	csink_engine_state.engine = CSINK_ENGINE_TIMER;
-	csink_plan.rates[0].asked = 0;
+	for (uint64_t s = 16; s < 19; s++) {
+		take_samples(100);
+		poll_at(s * 1000);
+	}
+	is_num(period(), 16 * MS, "samples that are cheap for three seconds change nothing");
+	csink_plan.budget = csink_share_parse("5%");
+	take_samples(100);
+	poll_at(19000);
+	is_num(period(), 16 * MS, "nor for four, where four times as many would take too much");
+	csink_plan.budget = csink_share_parse("7%");
+	take_cheap_seconds(19);
+	is_num(period(), 4 * MS, "samples that are cheap for four seconds: the rate rises again");
+	take_cheap_seconds(23);
+	ok(period() == MS && csink_own_recording.header->rates[0].now == MS, "up to the one that was asked for");
+	is_num(csink_own_recording.header->rates[0].why, CSINK_RATE_REGAINED, "the recording has that it was lower");
+	take_cheap_seconds(27);
+	is_num(period(), MS, "and no further");
 	csink_plan.budget = csink_share_parse("0.1%");
 	take_samples(100);
-	poll_at(16000);
-	ok(period() == 16 * MS && csink_own_recording.header->rates[0].asked == 16 * MS &&
-		   csink_own_recording.header->rates[0].now == 16 * MS,
-	   "of the timer engine the recording says that it stays as it is");
+	poll_at(32000);
+	ok(period() == 4 * MS && csink_own_recording.header->rates[0].asked == MS &&
+		   csink_own_recording.header->rates[0].why == CSINK_RATE_BUDGET,
+	   "and it is lowered again");
+	csink_plan.rates[0].why = CSINK_RATE_MEASURED;
+	take_samples(100);
+	poll_at(33000);
+	is_num(period(), 16 * MS, "a rate that was lowered for another reason is lowered");
+	csink_plan.budget = csink_share_parse("7%");
+	take_cheap_seconds(33);
+	is_num(period(), 16 * MS, "and does not rise");
+}
+
+/* The timer engine: a frequency, and what of it the threads' timers are set by. */
+static void test_govern_timer(void)
+{
+	csink_plan.rates[0] = (struct csink_rec_rate){0};
+	csink_plan.events[0].attr.freq = 1;
+	csink_plan.events[0].attr.sample_freq = 997;
+	csink_engine_state.engine = CSINK_ENGINE_TIMER;
+	csink_plan.budget = csink_share_parse("0.1%");
+	take_samples(100);
+	poll_at(40000);
+	ok(csink_plan.events[0].attr.sample_freq == 249 && csink_engine_state.period_ns == CSINK_NS_PER_S / 249,
+	   "the timer engine is slowed");
+	csink_plan.budget = csink_share_parse("7%");
+	take_cheap_seconds(40);
+	ok(csink_plan.events[0].attr.sample_freq == 997 && csink_engine_state.period_ns == CSINK_NS_PER_S / 997,
+	   "and comes back to what was asked for");
+	for (int i = 0; i < 5; i++) {
+		csink_plan.budget = csink_share_parse("0.1%");
+		take_samples(100);
+		poll_at(50000 + 1000 * (uint64_t)i);
+	}
+	ok(csink_plan.events[0].attr.sample_freq == 3 && csink_own_recording.header->rates[0].now == 3,
+	   "no frequency becomes 0");
 }
 
 static void test_share(void)
@@ -172,6 +228,7 @@ int main(void)
 	test_emit();
 	test_last();
 	test_govern();
+	test_govern_timer();
 	test_share();
 	return done();
 }

@@ -146,9 +146,7 @@ void csink_image_choose_events(char *problem, size_t size)
 	for (int i = 0; i < nr; i++)
 		set_rate(plan, (uint32_t)i);
 	/* Of the timer engine, which has CPU time alone. */
-	csink_engine_state.period_ns = plan->events[plan->cpu_event].attr.freq
-					       ? CSINK_NS_PER_S / plan->events[plan->cpu_event].attr.sample_freq
-					       : plan->events[plan->cpu_event].attr.sample_period;
+	csink_engine_set_timer_period();
 	if (csink_config.off_cpu) {
 		csink_switches_event(&plan->events[nr]);
 		plan->off_cpu_event = (uint32_t)nr++;

@@ -86,10 +86,18 @@ int csink_engine_open_timer(struct csink_thread *thread)
 	if (signo < 0)
 		return signo;
 	hide_here(thread, signo);
-	err = csink_cputimer_open(&thread->timer, signo, csink_engine_state.period_ns, &csink_process);
-	if (!err)
-		thread->engine = CSINK_ENGINE_TIMER;
-	return err;
+	err = csink_cputimer_open(&thread->timer, signo, &csink_process);
+	if (err)
+		return err;
+	csink_engine_start_timer(thread);
+	thread->engine = CSINK_ENGINE_TIMER;
+	return 0;
+}
+
+void csink_engine_start_timer(struct csink_thread *thread)
+{
+	thread->timer_period_ns = csink_engine_state.period_ns;
+	csink_cputimer_resume(thread->timer, thread->timer_period_ns);
 }
 
 /* The handler may reopen a thread's groups (csink_engine_slow_down), but not while the thread itself changes them.
@@ -283,7 +291,7 @@ static void reopen(struct csink_thread *thread)
 void csink_engine_resume(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER)
-		csink_cputimer_resume(thread->timer, csink_engine_state.period_ns);
+		csink_engine_start_timer(thread);
 	else if (thread->is_stopped_open)
 		switch_task_events(PR_TASK_PERF_EVENTS_ENABLE);
 	else if (thread->engine != CSINK_ENGINE_NONE)

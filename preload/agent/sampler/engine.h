@@ -92,18 +92,24 @@ void csink_engine_release(struct csink_thread *thread);
 int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled, void *context);
 
 /**
- * Have all events sampled less often from now on, since samples take more than the budget: threads that start open
- * their groups so, and the others find out by csink_engine_outdated(). Of the timer engine, the recording says that it
- * is not slowed. Context: signal.
+ * Have all events sampled less often from now on, since samples take more than the budget; or more often again, up to
+ * what was asked for, since they take far less. Threads that start open their groups, or set their timer, so; the
+ * others do in csink_engine_keep_rate(). Context: signal.
  */
 void csink_engine_lower_rates(void);
+void csink_engine_raise_rates(void);
+
+/**
+ * Bring the calling thread to the rates of now, if they are others than its own. Where its groups cannot be opened
+ * again it goes on at the rate that it has, which the recording says. Context: signal, after a sample was stored.
+ */
+void csink_engine_keep_rate(struct csink_thread *thread);
+
+/** Set csink_engine_state.period_ns by the rate of CPU time. Context: signal. */
+void csink_engine_set_timer_period(void);
 
 /** Are the calls allowed by which a handler opens groups again? Context: signal. */
 bool csink_engine_can_reopen(void);
-
-/** A group of the thread that was opened at another rate than its leader has now; CSINK_MAX_EVENTS: none. Context:
- * signal. */
-uint32_t csink_engine_outdated(const struct csink_thread *thread);
 
 /** Block our signals in the context that a handler returns to: the thread then takes no samples. Context: signal. */
 void csink_engine_block_in(void *context);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "include/internal/base.h"
 #include "preload/agent/sampler/engine_impl.h"
 #include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
@@ -80,41 +81,12 @@ void csink_engine_count_on(struct csink_thread *thread)
 	memset(thread->last_waited_ns, 0, sizeof(thread->last_waited_ns));
 }
 
-/* ---- fewer samples ----------------------------------------------------------------------------------------------- */
+/* ---- fewer samples, and more again ------------------------------------------------------------------------------- */
 
 /* From one step to the next. */
 #define STEP 4
 /* No thread is kept from running by one sample in so many events. */
 #define LONGEST_PERIOD (1ULL << 48)
-
-/*
- * Another thread may have been here meanwhile: then its rate is the one to take. Others read the rate as they open
- * their groups, before or after, and it matters to none of them which.
- */
-static bool make_rarer(uint32_t event, uint64_t opened_at, enum csink_rate_why why)
-{
-	struct csink_event_spec *spec = &csink_plan.events[event];
-	struct csink_rec_header *header = csink_own_recording.header;
-	__u64 *to = spec->attr.freq ? &spec->attr.sample_freq : &spec->attr.sample_period;
-	uint64_t now = __atomic_load_n(to, __ATOMIC_RELAXED), none = 0;
-	uint64_t next = spec->attr.freq ? now / STEP : now * STEP;
-
-	if (now != opened_at)
-		return true;
-	if (!next || next > LONGEST_PERIOD)
-		return false;
-	if (!__atomic_compare_exchange_n(to, &now, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return true;
-	__atomic_compare_exchange_n(&csink_plan.rates[event].asked, &none, opened_at, false, __ATOMIC_RELAXED,
-				    __ATOMIC_RELAXED);
-	csink_plan.rates[event].now = next;
-	if (why != CSINK_RATE_NO_TIME || csink_plan.rates[event].why == CSINK_RATE_MEASURED)
-		csink_plan.rates[event].why = why;
-	header->rates[event] = csink_plan.rates[event];
-	if (!spec->attr.freq)
-		spec->rec.period = header->events[event].period = next;
-	return true;
-}
 
 static uint64_t rate_of(uint32_t event)
 {
@@ -122,15 +94,65 @@ static uint64_t rate_of(uint32_t event)
 	return __atomic_load_n(&csink_plan.events[event].attr.sample_period, __ATOMIC_RELAXED);
 }
 
+void csink_engine_set_timer_period(void)
+{
+	uint64_t rate = rate_of(csink_plan.cpu_event);
+
+	csink_engine_state.period_ns = csink_plan.events[csink_plan.cpu_event].attr.freq ? CSINK_NS_PER_S / rate : rate;
+}
+
+/*
+ * Another thread may have been here meanwhile: then its rate is the one to take. Others read the rate as they open
+ * their groups, before or after, and it matters to none of them which.
+ */
+static void change_rate(uint32_t event, uint64_t opened_at, uint64_t next, enum csink_rate_why why)
+{
+	struct csink_event_spec *spec = &csink_plan.events[event];
+	struct csink_rec_rate *rate = &csink_plan.rates[event];
+	struct csink_rec_header *header = csink_own_recording.header;
+	uint64_t now = opened_at, none = 0;
+
+	if (!__atomic_compare_exchange_n(&spec->attr.sample_period, &now, next, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return;
+	__atomic_compare_exchange_n(&rate->asked, &none, opened_at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	rate->now = next;
+	rate->why = why;
+	header->rates[event] = *rate;
+	if (!spec->attr.freq)
+		spec->rec.period = header->events[event].period = next;
+	if (event == csink_plan.cpu_event)
+		csink_engine_set_timer_period();
+}
+
+/* A rate that is lowered again for the budget alone may not rise to what the first reason forbids. */
+static enum csink_rate_why reason_of(const struct csink_rec_rate *rate, enum csink_rate_why why)
+{
+	bool keeps = why == CSINK_RATE_BUDGET ? rate->why != CSINK_RATE_REGAINED
+					      : why == CSINK_RATE_NO_TIME && rate->why == CSINK_RATE_THROTTLED;
+
+	return rate->asked && keeps ? (enum csink_rate_why)rate->why : why;
+}
+
+/* Returns false where it is sampled rarely already. */
+static bool make_rarer(uint32_t event, uint64_t opened_at, enum csink_rate_why why)
+{
+	uint64_t next = csink_plan.events[event].attr.freq ? opened_at / STEP : opened_at * STEP;
+
+	if (rate_of(event) != opened_at)
+		return true;
+	if (!next || next > LONGEST_PERIOD)
+		return false;
+	change_rate(event, opened_at, next, reason_of(&csink_plan.rates[event], why));
+	return true;
+}
+
 void csink_engine_lower_rates(void)
 {
-	bool can =
-		csink_engine_state.engine == CSINK_ENGINE_SIGTRAP || csink_engine_state.engine == CSINK_ENGINE_SIGNAL;
-
 	for (uint32_t g = 0; g < csink_plan.nr_groups; g++) {
 		uint32_t leader = csink_engine_leader(g);
 
-		if (leader == CSINK_MAX_EVENTS || (can && make_rarer(leader, rate_of(leader), CSINK_RATE_BUDGET)) ||
+		if (leader == CSINK_MAX_EVENTS || make_rarer(leader, rate_of(leader), CSINK_RATE_BUDGET) ||
 		    csink_plan.rates[leader].asked)
 			continue;
 		csink_plan.rates[leader] = (struct csink_rec_rate){rate_of(leader), rate_of(leader), CSINK_RATE_BUDGET};
@@ -138,12 +160,77 @@ void csink_engine_lower_rates(void)
 	}
 }
 
-uint32_t csink_engine_outdated(const struct csink_thread *thread)
+void csink_engine_raise_rates(void)
 {
+	for (uint32_t event = 0; event < csink_plan.nr_events; event++) {
+		const struct csink_rec_rate *rate = &csink_plan.rates[event];
+		uint64_t next = rate->now * STEP;
+
+		if (rate->why != CSINK_RATE_BUDGET || rate->asked == rate->now)
+			continue;
+		if (!csink_plan.events[event].attr.freq)
+			next = CSINK_MAX(rate->now / STEP, rate->asked);
+		else if (next + next / STEP > rate->asked) /* but for what the divisions left over, as it was */
+			next = rate->asked;
+		change_rate(event, rate->now, next, next == rate->asked ? CSINK_RATE_REGAINED : CSINK_RATE_BUDGET);
+	}
+}
+
+static bool is_outdated(const struct csink_thread *thread)
+{
+	if (thread->engine == CSINK_ENGINE_TIMER)
+		return thread->timer_period_ns != csink_engine_state.period_ns;
 	for (uint32_t g = 0; g < csink_plan.nr_groups; g++)
 		if (thread->groups[g].members && thread->groups[g].rate != rate_of(thread->groups[g].leader))
-			return g;
-	return CSINK_MAX_EVENTS;
+			return true;
+	return false;
+}
+
+/*
+ * Open the thread's groups at the rates of now, and close those that it had: where the new ones cannot be had, for want
+ * of memory or descriptors, the thread goes on with these. What was counted since the last sample was counted in its
+ * handler.
+ */
+static int replace_groups(struct csink_thread *thread)
+{
+	struct csink_group before[CSINK_MAX_EVENTS];
+	uint32_t failed;
+	int err;
+
+	memcpy(before, thread->groups, sizeof(before));
+	memset(thread->groups, 0, sizeof(thread->groups));
+	err = csink_engine_open_groups(thread, thread->engine, &failed);
+	if (err) {
+		memcpy(thread->groups, before, sizeof(before));
+		return err;
+	}
+	for (uint32_t g = csink_plan.nr_groups; g-- > 0;)
+		csink_group_close(&before[g]);
+	csink_engine_count_on(thread);
+	return 0;
+}
+
+void csink_engine_keep_rate(struct csink_thread *thread)
+{
+	bool was_kept;
+
+	if (!is_outdated(thread) || !csink_engine_can_reopen() ||
+	    atomic_load_explicit(&thread->engine_busy, memory_order_relaxed))
+		return;
+	if (thread->engine == CSINK_ENGINE_TIMER) {
+		if (!csink_calls_are_off(CSINK_CALLS_PAUSE))
+			csink_engine_start_timer(thread);
+	} else if (thread->engine != CSINK_ENGINE_NONE) {
+		was_kept = thread->keeps_rate;
+		thread->keeps_rate = replace_groups(thread) != 0;
+		/* No further attempt before the rates change again: each costs more than a sample. */
+		for (uint32_t g = 0; g < csink_plan.nr_groups && thread->keeps_rate; g++)
+			thread->groups[g].rate = rate_of(thread->groups[g].leader);
+		if (thread->keeps_rate && !was_kept)
+			csink_recording_note_text(&csink_own_recording, &thread->writer,
+						  "a thread is sampled more often than --budget allows: no descriptor "
+						  "or memory is left to change that");
+	}
 }
 
 int csink_engine_reopen_rarer(struct csink_thread *thread, uint32_t g, bool throttled)
@@ -158,7 +245,10 @@ int csink_engine_reopen_rarer(struct csink_thread *thread, uint32_t g, bool thro
 					  throttled ? CSINK_RATE_THROTTLED : CSINK_RATE_NO_TIME);
 	if (!any)
 		return -ERANGE;
-	/* What was counted since the last sample was counted in its handler. */
+	err = replace_groups(thread);
+	if (!err)
+		return 0;
+	/* It cannot go on with the ones it has: perhaps what they take is what the new ones lack. */
 	csink_engine_close_groups(thread);
 	csink_engine_count_on(thread);
 	err = csink_engine_open_groups(thread, thread->engine, &failed);

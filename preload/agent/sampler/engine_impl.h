@@ -16,6 +16,9 @@ int csink_engine_free_signal(void);
 /** Sample the calling thread by its CPU clock. Returns 0 or -errno. Context: thread. */
 int csink_engine_open_timer(struct csink_thread *thread);
 
+/** Start its timer, or set it to the period of now. Context: thread, signal. */
+void csink_engine_start_timer(struct csink_thread *thread);
+
 /** Open the thread's switches, where time off the CPU is asked for and can be had; else note it in the recording.
  * Context: thread.
  */

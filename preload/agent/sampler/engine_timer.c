@@ -16,7 +16,7 @@
 
 /* The kernel's own calls: glibc's timer_create keeps a table of its own and allocates. */
 
-int csink_cputimer_open(timer_t *timer, int signo, uint64_t period_ns, void *cookie)
+int csink_cputimer_open(timer_t *timer, int signo, void *cookie)
 {
 	struct sigevent event;
 	long err;
@@ -33,7 +33,6 @@ int csink_cputimer_open(timer_t *timer, int signo, uint64_t period_ns, void *coo
 	if (err)
 		return (int)err;
 	*timer = (timer_t)(intptr_t)id;
-	csink_cputimer_resume(*timer, period_ns);
 	return 0;
 }
 

@@ -8,8 +8,9 @@
 #include <stdint.h>
 #include <time.h>
 
-/** Create and start the calling thread's timer. Returns 0 or -errno (-EAGAIN: RLIMIT_SIGPENDING). Context: thread. */
-int csink_cputimer_open(timer_t *timer, int signo, uint64_t period_ns, void *cookie);
+/** Create the calling thread's timer; csink_cputimer_resume() starts it. Returns 0 or -errno (-EAGAIN:
+ * RLIMIT_SIGPENDING). Context: thread. */
+int csink_cputimer_open(timer_t *timer, int signo, void *cookie);
 
 /** Stop it; a signal that was pending has been delivered. Context: thread. */
 void csink_cputimer_pause(timer_t timer);

@@ -23,7 +23,9 @@ enum { EMIT_NS = 100 * 1000 * 1000 };
 /* How often samples' share of the time is judged, and by how many samples at least. */
 enum { GOVERN_NS = 1000 * 1000 * 1000, GOVERN_SAMPLES = 16 };
 enum { FIRST_COST_NS = 10 * 1000 }; /* a first sample, on cold caches, may take far longer than those that follow */
-enum { NR_EVENTS = 2 };             /* emit_due and govern */
+/* The rate rises again, by a factor of four, where samples took so much less than they may, so many times in a row. */
+enum { CHEAPER = 6, CHEAP_TIMES = 4 };
+enum { NR_EVENTS = 2 }; /* emit_due and govern */
 
 static _Alignas(64) char memory[CSINK_TIMERQ_BYTES(NR_EVENTS)];
 static struct csink_timerq *queue;
@@ -97,6 +99,9 @@ void csink_housekeeping_account(uint64_t took_ns, uint64_t cpu_ns)
 	atomic_fetch_add_explicit(&account.nr, 1, memory_order_relaxed);
 }
 
+/* In the queue's order: one thread at a time. */
+static uint32_t nr_cheap;
+
 static void govern(int id, void *data)
 {
 	uint64_t spent_ns, cpu_ns;
@@ -108,8 +113,16 @@ static void govern(int id, void *data)
 	take(&account.nr);
 	spent_ns = take(&account.spent_ns);
 	cpu_ns = take(&account.cpu_ns);
-	if (spent_ns / csink_plan.budget > cpu_ns / CSINK_SHARE_WHOLE && csink_engine_can_reopen())
-		csink_engine_lower_rates();
+	if (spent_ns / csink_plan.budget > cpu_ns / CSINK_SHARE_WHOLE) {
+		nr_cheap = 0;
+		if (csink_engine_can_reopen())
+			csink_engine_lower_rates();
+	} else if (spent_ns * CHEAPER / csink_plan.budget > cpu_ns / CSINK_SHARE_WHOLE) {
+		nr_cheap = 0;
+	} else if (++nr_cheap >= CHEAP_TIMES) {
+		nr_cheap = 0;
+		csink_engine_raise_rates();
+	}
 }
 
 void csink_housekeeping_init(uint64_t (*clock)(void))

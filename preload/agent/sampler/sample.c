@@ -241,21 +241,17 @@ static uint64_t on_overflow(struct csink_thread *thread, uint32_t g, const ucont
 	return read.time_ns;
 }
 
-/* With a budget: what the sample took goes to the account; a thread whose rate was lowered opens its groups again. */
-static __attribute__((noinline, cold)) void keep_budget(struct csink_thread *thread, uint64_t overflow_ns,
-							void *context)
+/* With a budget: what the sample took goes to the account, and a thread takes the rate that is set for all. */
+static __attribute__((noinline, cold)) void keep_budget(struct csink_thread *thread, uint64_t overflow_ns)
 {
 	uint64_t end_ns = csink_now_ns(), cpu_ns = thread->entry->totals[csink_plan.cpu_event];
-	uint32_t g = csink_engine_outdated(thread);
 
-	/* Less than before: it is a forked child's first, or what another thread gave it was taken back. */
-	if (cpu_ns >= thread->governed_ns && end_ns > overflow_ns)
+	/* Less than before: it is a forked child's first, or what another thread gave it was taken back. And a rate
+	 * that the thread cannot take is not judged by it. */
+	if (cpu_ns >= thread->governed_ns && end_ns > overflow_ns && !thread->keeps_rate)
 		csink_housekeeping_account(end_ns - overflow_ns, cpu_ns - thread->governed_ns);
 	thread->governed_ns = cpu_ns;
-	/* Under a filter that forbids it, the thread goes on at its rate; one that opens its groups does so later. */
-	if (g < CSINK_MAX_EVENTS && csink_engine_can_reopen() &&
-	    !atomic_load_explicit(&thread->engine_busy, memory_order_relaxed))
-		sample_less(thread, g, false, context);
+	csink_engine_keep_rate(thread);
 }
 
 /* Whichever overflowed: a signal may stand for several groups. Returns false if none did. */
@@ -278,7 +274,7 @@ static bool on_overflows(struct csink_thread *thread, ucontext_t *uc)
 	if (CSINK_UNLIKELY(csink_stuck_watch(&thread->stuck, uc, first_ns) | throttled))
 		sample_less(thread, last, throttled, uc);
 	else if (CSINK_UNLIKELY(csink_plan.budget))
-		keep_budget(thread, first_ns, uc);
+		keep_budget(thread, first_ns);
 	return true;
 }
 
@@ -318,14 +314,14 @@ static void on_timer(struct csink_thread *thread, const siginfo_t *info, ucontex
 	uint64_t weights[CSINK_MAX_EVENTS] = {0};
 	uint64_t now = csink_now_ns();
 
-	weights[csink_plan.cpu_event] = nr * csink_engine_state.period_ns;
-	thread->last[csink_plan.cpu_event] += nr * csink_engine_state.period_ns;
+	weights[csink_plan.cpu_event] = nr * thread->timer_period_ns;
+	thread->last[csink_plan.cpu_event] += nr * thread->timer_period_ns;
 	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->remainder, memory_order_relaxed) != NULL))
 		csink_thread_unflush(thread);
 	csink_housekeeping_poll(now);
 	store(thread, uc, weights, 1, csink_plan.cpu_event, now);
 	if (CSINK_UNLIKELY(csink_plan.budget))
-		keep_budget(thread, now, uc);
+		keep_budget(thread, now);
 }
 
 /* Which event raised a SIGTRAP: attr.sig_data, si_perf_data in newer headers. */

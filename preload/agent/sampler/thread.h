@@ -78,6 +78,7 @@ struct csink_thread {
 	_Atomic uint8_t is_held; /* meanwhile our signals were blocked: enum csink_held */
 	bool is_armed;           /* it has events for what it or its children execute (lifecycle/arm_thread.h) */
 	bool program_has_events; /* the program called perf_event_open(2) in this thread */
+	bool keeps_rate;         /* its groups could not be opened again at the rate of now */
 	bool is_stopped_open;    /* csink_engine_pause stopped its groups and left them open */
 	uint16_t phase;
 	bool is_paused;          /* by the program: csink_phase_now() */
@@ -88,7 +89,8 @@ struct csink_thread {
 
 	/* the rest */
 	timer_t timer;
-	uint64_t cpu_base_ns; /* the thread's CPU clock when the counters were opened */
+	uint64_t timer_period_ns; /* that it has; csink_engine_state.period_ns is the one that it is to have */
+	uint64_t cpu_base_ns;     /* the thread's CPU clock when the counters were opened */
 	struct csink_hidden hidden;
 	int32_t tid;
 	int32_t forked_by;         /* of a forked child's first thread: the TID of the one that forked it; 0 */
