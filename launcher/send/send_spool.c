@@ -339,6 +339,14 @@ static void tidy(const struct csink_spool *spool)
 
 /* ---- adding ---- */
 
+/* What is in the spool outlasts a power failure: a name without its bytes would be a profile that is lost. */
+static int sync_file(int fd)
+{
+	if (!fsync(fd) || errno == EINVAL || errno == ENOSYS) /* some file systems have nothing to write */
+		return 0;
+	return -errno;
+}
+
 static uint64_t hash_of_todo(const struct csink_send_todo *todo)
 {
 	uint64_t hash = CSINK_HASH_FNV_BEGIN;
@@ -368,7 +376,8 @@ static int copy(const struct csink_spool *spool, const char *file, uint64_t *has
 			*bytes += (uint64_t)nr;
 		}
 	}
-	return err ?: *bytes > spool->max_bytes ? -E2BIG : 0;
+	err = err ?: *bytes > spool->max_bytes ? -E2BIG : 0;
+	return err ?: sync_file(to);
 }
 
 /* Whether one of that hash is there: then its NAME. */
@@ -395,7 +404,7 @@ static int write_todo(const struct csink_spool *spool, const char *name, const s
 	struct file_name file = file_of("", name, TODO);
 	CSINK_AUTO_CLOSE int fd = openat(spool->fd, file.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-	return fd < 0 ? -errno : csink_send_todo_write(fd, todo);
+	return fd < 0 ? -errno : csink_send_todo_write(fd, todo) ?: sync_file(fd);
 }
 
 /* The time in a new name: that of the newest one and more, also where the clock was set back since. */
@@ -412,7 +421,8 @@ static int64_t time_of_new(const struct csink_spool *spool, int64_t now_ns)
 	return ns < INT64_MAX ? CSINK_MAX(now_ns, (int64_t)ns + 1) : now_ns;
 }
 
-/* With the lock. The renaming is what makes the profile one of the spool's. */
+/* With the lock. The renaming is what makes the profile one of the spool's; a power failure may undo the newest one's.
+ */
 static int add(struct csink_spool *spool, const char *file, const struct csink_send_todo *todo,
 	       char name[CSINK_SPOOL_NAME])
 {
@@ -430,6 +440,8 @@ static int add(struct csink_spool *spool, const char *file, const struct csink_s
 		err = -errno;
 	if (err)
 		drop_file(spool, "", name, TODO);
+	else
+		sync_file(spool->fd);
 	return err;
 }
 

@@ -100,8 +100,12 @@ static int put_at_once(int fd, const char *bytes, size_t len)
 int csink_send_todo_update(int fd, const struct csink_send_todo *todo)
 {
 	char state[STATE_BYTES];
+	int err = put_at_once(fd, state, print_state(state, todo));
 
-	return put_at_once(fd, state, print_state(state, todo));
+	/* Before a request goes out: after a power failure it is known that the server may have it. */
+	if (!err && todo->state.is_under_way && fdatasync(fd) && errno != EINVAL && errno != ENOSYS)
+		err = -errno;
+	return err;
 }
 
 int csink_send_todo_write(int fd, const struct csink_send_todo *todo)

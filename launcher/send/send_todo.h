@@ -46,7 +46,7 @@ int csink_send_todo_write(int fd, const struct csink_send_todo *todo);
 /** Read one that may be damaged. Returns 0, -EBADMSG, -ENOMEM or -errno. csink_send_todo_free() in any case. */
 int csink_send_todo_read(int fd, struct csink_send_todo *todo);
 
-/** Write the state, in place. Returns 0 or -errno. Context: thread. */
+/** Write the state, in place, and to the disk if a request is under way. Returns 0 or -errno. Context: thread. */
 int csink_send_todo_update(int fd, const struct csink_send_todo *todo);
 
 #endif

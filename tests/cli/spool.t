@@ -227,6 +227,19 @@ like "$status $(cat got/2.line) $(kept)" '^0 PUT /b.pb.gz HTTP/1.1 1$' 'a full d
 serve 503:retry=3600 'LD_PRELOAD=$SHIM SEND_SHIM=full "$SEND" --to=put+http://@ADDRESS@/ b.pb.gz'
 like "$status $(cat err)" "^4 .*; it is not kept: $TMP/spool: No space left on device\$" 'a full disk: what cannot be sent is not kept, and that is reported'
 is "$(find spool -name '*.todo' | wc -l) $(kept) $(find spool -name .new)" '1 1 ' 'a full disk: no part is left'
+
+# ---- a power failure ----
+fresh
+serve 503:retry=3600 'LD_PRELOAD=$SHIM SEND_SHIM_SYNC=syncs "$SEND" -q --to=pyroscope+http://@ADDRESS@/ a.pb.gz'
+is "$status $(kept) $(sed -n 1,4p syncs | paste -sd,)" '4 1 sync new,sync todo,rename pb.gz,sync spool' \
+	'a profile and what is to be done with it are on the disk before it has its name, and that is before it is sent'
+is "$(sed -n 5p syncs)" 'sync todo' 'that a request is under way is on the disk, too, before it goes out'
+fresh
+serve 503:retry=3600 'LD_PRELOAD=$SHIM SEND_SHIM=nosync "$SEND" --to=put+http://@ADDRESS@/ a.pb.gz'
+like "$status $(cat err)" "^4 .*; it is not kept: $TMP/spool: Input/output error\$" 'a disk that fails: what cannot be sent is not kept, and that is reported'
+is "$(find spool -name '*.todo' | wc -l) $(kept) $(find spool -name .new)" '0 0 ' 'a disk that fails: no part is left'
+serve 200 'LD_PRELOAD=$SHIM SEND_SHIM=nosync "$SEND" --to=put+http://@ADDRESS@/%n a.pb.gz'
+is "$status $(paths)" '0 /a.pb.gz' 'a disk that fails: the profile is sent'
 fresh
 serve 503:retry=60 'XDG_STATE_HOME=$PWD/state COUNTERSINK_SPOOL= ./later 0 --to=put+http://@ADDRESS@/ a.pb.gz'
 like "$(cat err)" "; it is kept in $TMP/state/countersink/spool\$" 'the default place is that of state'

@@ -140,7 +140,60 @@ ssize_t write(int fd, const void *bytes, size_t nr)
 }
 
 COUNTED(ssize_t, pwrite, (int fd, const void *bytes, size_t nr, off_t at), fd, bytes, nr, at)
-COUNTED(int, renameat, (int from_fd, const char *from, int to_fd, const char *to), from_fd, from, to_fd, to)
+/*
+ * SEND_SHIM_SYNC=FILE: it gets a line for each file that is written to the disk, and for each that is renamed.
+ * SEND_SHIM=nosync: the disk fails.
+ */
+static void log_sync(const char *what, int fd, const char *name)
+{
+	const char *log = getenv("SEND_SHIM_SYNC");
+	FILE *out = log ? fopen(log, "ae") : NULL;
+	char link[64], path[4096] = "";
+	const char *base;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (out && !name && readlink(link, path, sizeof(path) - 1) > 0)
+		base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	else
+		base = name ? name : "";
+	if (!out)
+		return;
+	/* Names begin with the time. */
+	fprintf(out, "%s %s\n", what, base + strspn(base, "0123456789abcdef."));
+	fclose(out);
+}
+
+static int sync_by(const char *call, int fd)
+{
+	int (*real)(int) = (__typeof__(real))dlsym(RTLD_NEXT, call);
+
+	count_call();
+	log_sync("sync", fd, NULL);
+	if (!is_wanted("nosync"))
+		return real(fd);
+	errno = EIO;
+	return -1;
+}
+
+int fsync(int fd)
+{
+	return sync_by("fsync", fd);
+}
+
+int fdatasync(int fd)
+{
+	return sync_by("fdatasync", fd);
+}
+
+int renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+	int (*real)(int, const char *, int, const char *) = (__typeof__(real))dlsym(RTLD_NEXT, "renameat");
+
+	count_call();
+	log_sync("rename", -1, to);
+	return real(from_fd, from, to_fd, to);
+}
+
 COUNTED(int, unlinkat, (int fd, const char *name, int flags), fd, name, flags)
 COUNTED(ssize_t, send, (int fd, const void *bytes, size_t nr, int flags), fd, bytes, nr, flags)
 COUNTED(ssize_t, recv, (int fd, void *bytes, size_t nr, int flags), fd, bytes, nr, flags)
