@@ -279,10 +279,40 @@ try:
 except ChildProcessError:
     print(os.getpid(), \"no child\")"' "$LIB" "$TMP" >said 2>err
 	is "$(tail -n 1 said) $(ls out)" "1 no child x.pb.gz" "a program that is PID 1 has no child of ours, and one profile"
-	like "$(cat err)" '^countersink: no slices, but one profile at the end: this process would become the parent' "it is reported"
+	like "$(cat err)" '^countersink: no slices, but one profile at the end, since this process would become the parent of .*: another one can start `countersink keep --rotate=1h /' \
+		"it is reported, and what can be done"
 else
 	skip "a program that is PID 1" "no pid namespaces here"
 fi
+# A subreaper inherits what has lost its parent. The command of the message works.
+cat >subreaper.py <<'E2'
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+os.environ["LD_PRELOAD"] = sys.argv[1]
+os.execv(sys.executable, [sys.executable, "-c", """
+import os
+while not os.path.exists("go"):
+    sum(i * i for i in range(20000))
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("no child")
+"""])
+E2
+rm -rf out/* shm/* go
+COUNTERSINK_ROTATE=0.2s COUNTERSINK_KEEP=0 COUNTERSINK_FREQUENCY=997 COUNTERSINK_OUTPUT="$TMP/out/x.pb.gz" "$PYTHON" subreaper.py "$LIB" >said 2>err &
+program=$!
+ok "a subreaper: what can be done is reported" wait_until 60 grep -q 'can start `' err
+command=$(sed -n 's/.*`countersink \(keep .*\)`.*/\1/p' err)
+# shellcheck disable=SC2086
+countersink $command --keep=0 -o "$TMP/out/x.pb.gz" 2>keep.err &
+by_hand=$!
+ok "by that, slices are written" wait_until 60 has_slices 2
+touch go
+wait "$program"
+is "$? $(cat said)" "0 no child" "the subreaper has no child of ours"
+ok "and the keeper ends with it" wait_until 30 ended "$by_hand"
+is_ended "a subreaper"
 rm -rf out/* shm/*
 start 0.2s "$PYTHON" work.py
 wait_until 60 has_slices 1

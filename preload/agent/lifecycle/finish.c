@@ -296,10 +296,13 @@ void csink_finish_keep(enum csink_finish_keeping what)
 	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
 	if (!becomes_parent())
 		err = start_helper(argv, IS_SILENT | BEGINS | IS_AWAITED);
-	if (err && !leaves)
-		csink_finish_complain("no slices, but one profile at the end: %s",
-				      err == EPERM ? "this process would become the parent of the one that writes them"
-						   : strerror(err));
+	if (err == EPERM && !leaves)
+		csink_finish_complain(
+			"no slices, but one profile at the end, since this process would become the parent of "
+			"the one that writes them: another one can start `countersink keep --rotate=%s %s`",
+			getenv(CSINK_ENV_PREFIX "ROTATE"), csink_config.run_dir);
+	else if (err && !leaves)
+		csink_finish_complain("no slices, but one profile at the end: %s", strerror(err));
 }
 
 /* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
