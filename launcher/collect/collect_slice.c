@@ -11,6 +11,8 @@
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/moment_impl.h"
 
+enum { HALF_FULL = 50, FULL = 99 }; /* per cent */
+
 /* Has the program of a recording ended, so that no sample follows? Without its end, that is known when the run is over,
  * if the recording was not collected while its process goes on. */
 static bool has_ended(const struct collector *c, const struct image *image)
@@ -20,11 +22,28 @@ static bool has_ended(const struct collector *c, const struct image *image)
 	return header->state != CSINK_REC_LIVE || (c->slice->is_last && !c->now->at[image->nr_moment - 1].is_collected);
 }
 
+/* Where it can still be helped: the program goes on. */
+static void warn_of_full(struct collector *c, const struct csink_moment_recording *one)
+{
+	const struct csink_rec_header *header = &one->copy.header;
+
+	if (header->state != CSINK_REC_LIVE || header->engine == CSINK_ENGINE_OUTSIDE || one->used_percent < HALF_FULL)
+		return;
+	csink_collect_tally(c, CSINK_FACT_WARNING,
+			    one->used_percent < FULL
+				    ? "the recording of a %s process is more than half full: once it is full, new "
+				      "stacks and threads have no functions (--max-memory; a new start has a new one)"
+				    : "the recording of a %s process is full: new stacks and threads have no functions "
+				      "(--max-memory; a new start has a new one)",
+			    header->comm);
+}
+
 void csink_collect_slice_image(struct collector *c, struct image *image)
 {
 	int64_t former = csink_moment_find(c->before, &c->now->at[image->nr_moment - 1].copy.header);
 
 	image->is_open = !has_ended(c, image);
+	warn_of_full(c, &c->now->at[image->nr_moment - 1]);
 	if (former < 0)
 		return;
 	image->covered_cpu_ns = c->before->given_ns[former];

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -19,6 +20,17 @@
 
 /* ---- taking ---- */
 
+/* Of a recording without a cut: its file is as large as it can become. */
+static uint32_t used_percent(const struct csink_moment_recording *one)
+{
+	uint64_t used = (uint64_t)one->copy.header.nr_blocks * CSINK_REC_BLOCK;
+	struct stat st;
+
+	if (one->copy.header.cut.bytes || stat(one->path, &st) || st.st_size <= 0)
+		return 0;
+	return (uint32_t)CSINK_MIN(used * 100 / (uint64_t)st.st_size, (uint64_t)100);
+}
+
 /* One that was removed since it was listed belongs to a process that has ended. */
 static int take_one(struct csink_moment *moment, const struct image *image)
 {
@@ -30,6 +42,7 @@ static int take_one(struct csink_moment *moment, const struct image *image)
 		err = moment->is_last ? csink_recorded_copy_collected(image->path, &one.copy, why, sizeof(why))
 				      : csink_recorded_copy(image->path, &one.copy, why, sizeof(why));
 	one.is_collected = err > 0;
+	one.used_percent = err ? 0 : used_percent(&one);
 	err = CSINK_MIN(err, 0);
 	/* Its process has not come to say which one it is: a later moment has it. */
 	if (!err && !one.copy.header.state) {

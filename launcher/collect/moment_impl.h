@@ -15,6 +15,7 @@ struct csink_moment {
 		char *path;
 		struct csink_recorded copy; /* not parsed: header, data and bytes */
 		bool is_collected;          /* it is as it was then, and its process goes on */
+		uint32_t used_percent;      /* of what it can become; not stored */
 	} * at;
 	uint32_t nr, cap, nr_unread;
 	/* Of each recording: CPU time that slices have given to it until then, but for its start-up. */
