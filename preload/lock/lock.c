@@ -131,6 +131,23 @@ struct cut {
 	uint32_t holder, owner;
 };
 
+static bool has_timeline;
+
+/* The release that ended a wait, with its time: the critical path goes on there. */
+static void date(const struct wait *wait, const struct cut *last)
+{
+	struct csink_rec_wait *entry = NULL;
+
+	if (has_timeline && last->holder >= CSINK_WAIT_NR_HOLDERS &&
+	    wait->end_ns - wait->begin_ns >= CSINK_WAIT_DATED_NS)
+		entry = csink_lock_agent.entry(wait->waiter, last->holder, (uintptr_t)wait->lock);
+	if (!entry)
+		return;
+	/* Without a time, a reader passes it over. */
+	__atomic_store_n(&entry->contentions, CSINK_WAIT_DATED, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->delay_ns, last->time_ns, __ATOMIC_RELEASE);
+}
+
 /* The releases in a wait, oldest first; how many there are. *is_late: one of them is still being walked. */
 static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct cut *out, bool *is_late)
 {
@@ -223,6 +240,8 @@ static void finish_wait(void)
 		add_slice(&wait, cuts + i, nr - i, from_ns, nobody);
 		from_ns = cuts[i].time_ns;
 	}
+	if (nr && nobody == CSINK_WAIT_HAND_OFF)
+		date(&wait, &cuts[nr - 1]);
 	if (!nr && nobody == CSINK_WAIT_HAND_OFF)
 		nobody = CSINK_WAIT_UNKNOWN;
 	add(&wait, nobody, wait.end_ns - from_ns, !nr);
@@ -504,6 +523,7 @@ void csink_lock_release_in_condition(void *lock)
 static void start(const struct csink_lock_agent *from)
 {
 	choose_tries();
+	has_timeline = csink_plain_is_yes(csink_plain_variable(CSINK_ENV_PREFIX "TIMELINE="));
 	csink_lock_begin(from);
 }
 

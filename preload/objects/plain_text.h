@@ -40,6 +40,12 @@ static inline bool csink_plain_has(const char *text, const char *word)
 	return false;
 }
 
+/** Is the value of an option that is a flag yes? */
+static inline bool csink_plain_is_yes(const char *value)
+{
+	return *value == '1' || *value == 'y' || *value == 't' || (*value == 'o' && value[1] == 'n');
+}
+
 /** The number that a text begins with; K, M or G behind it are 1,024 once, twice, thrice. 0: it is none. */
 static inline uint64_t csink_plain_bytes(const char *text)
 {
