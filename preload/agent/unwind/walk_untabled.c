@@ -97,8 +97,8 @@ static bool is_fp_frame(struct csink_walker *w, enum csink_code_call call, uint6
 
 /* Does the code show that the frame is not complete? The function was just called, is about to return, or has pushed
  * the caller's frame pointer and not yet set its own. */
-static bool is_frame_half_made(struct csink_walker *w, const struct csink_code_near *near, uintptr_t *cfa, uint64_t *fp,
-			       uint64_t *ra)
+static bool is_frame_half_made(struct csink_walker *w, const struct csink_code_near *near, bool in_object,
+			       uintptr_t *cfa, uint64_t *fp, uint64_t *ra)
 {
 	uint64_t top;
 
@@ -106,11 +106,11 @@ static bool is_frame_half_made(struct csink_walker *w, const struct csink_code_n
 	*cfa = w->sp + 8;
 	if (csink_code_is_edge(near, w->pc) && call_at(w, w->sp, ra) != CSINK_NO_CALL)
 		return true;
-	/* Elsewhere such words on top of the stack may be left of a former call, where code takes room and does not
-	 * fill it yet. */
+	/* Elsewhere in a compiler's code such words on top of the stack may be left of a former call, where it takes
+	 * room and does not fill it yet. */
 	*cfa = w->sp + 16;
 	if (!csink_load_word(&w->load, w->sp, &top) ||
-	    (w->fp != w->sp && (w->fp != top || !csink_code_has_pushed(near, w->pc))))
+	    (w->fp != w->sp && (w->fp != top || (!in_object && !csink_code_has_pushed(near, w->pc)))))
 		return false;
 	*fp = top;
 	return call_at(w, w->sp + 8, ra) != CSINK_NO_CALL;
@@ -198,7 +198,7 @@ static bool step_guessed(struct csink_walker *w, csink_row_t row)
 	if (pushed >= 0)
 		return step_bare_call(w, (uintptr_t)pushed);
 #if defined(__x86_64__)
-	if (w->innermost && is_frame_half_made(w, &near, &cfa, &fp, &ra))
+	if (w->innermost && is_frame_half_made(w, &near, csink_row_near(row), &cfa, &fp, &ra))
 		return csink_walker_step_to(w, cfa, fp, ra);
 	/* A word is there which is never written: what lies in it may be an old address. Some objects call from there.
 	 */
