@@ -29,7 +29,6 @@
 struct thread {
 	struct csink_alloc_counts counts;
 	uint64_t random;
-	struct csink_alternate alternate;
 };
 
 /* In the first page of a thread's memory: no call, no test whether it is there. */
@@ -54,8 +53,7 @@ static uint32_t start_ms;
 	X(void *, aligned_alloc, (size_t alignment, size_t bytes), (alignment, bytes)) \
 	X(void *, valloc, (size_t bytes), (bytes)) \
 	X(void *, pvalloc, (size_t bytes), (bytes)) \
-	X(int, posix_memalign, (void **block, size_t alignment, size_t bytes), (block, alignment, bytes)) \
-	X(int, sigaltstack, (const stack_t *stack, stack_t *old), (stack, old))
+	X(int, posix_memalign, (void **block, size_t alignment, size_t bytes), (block, alignment, bytes))
 /* clang-format on */
 CSINK_NEXT_TABLE(NEXT)
 
@@ -233,7 +231,7 @@ static void count(const void *block, size_t bytes, const struct csink_caller *ca
 	}
 	undo(bytes);
 	counts->more += bytes;
-	if (!period || !agent.may_block() || !csink_block_known(&mask, &self.alternate)) {
+	if (!period || !agent.may_block() || !csink_block(&mask)) {
 		count_down_from(draw());
 		return;
 	}
@@ -433,13 +431,6 @@ CSINK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
 {
 	return is_sanitized || IS_INNER() ? next.posix_memalign(block, alignment, bytes)
 					  : csink_slow_entry_int((uintptr_t)block, alignment, bytes, POSIX);
-}
-
-CSINK_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old)
-{
-	if (stack)
-		self.alternate.left = 0;
-	return next.sigaltstack(stack, old);
 }
 
 /* ---- what the agent calls ---- */

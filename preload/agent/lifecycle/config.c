@@ -59,6 +59,8 @@ static uint64_t digits_of(const char *text)
 	for (; *text >= '0' && *text <= '9'; text++)
 		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*text - '0'), &n))
 			return 0;
+	if (*text && n >> 34)
+		return 0;
 	switch (*text) {
 	case 'G':
 		n <<= 10;
