@@ -42,9 +42,10 @@ empty() {
 ended() { # PID: also where it waits for a parent that does not ask for its status
 	! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"
 }
-# The program's last work is done: countersink report waits for the keeper, which is stopped.
+# The program's last work is done: countersink report waits for the keeper, which is stopped. Of a run before this one
+# there may be such a process, too, that sends its last slice.
 finishing() {
-	pgrep -f "report -o $TMP/out/x.pb.gz .*$TMP/shm" >/dev/null
+	pgrep -f "report -o $TMP/out/x.pb.gz .*$(echo "$TMP"/shm/countersink-*)" >/dev/null
 }
 finish() { # the run ends; its recordings are in copy
 	writer=$(keeper)
