@@ -409,11 +409,21 @@ static int find_sites(struct reading *r)
 		const struct csink_rec_wait *wait = r->rec->waits[i];
 		struct site site = {wait->lock, wait->open};
 
-		if (wait->holder == CSINK_WAIT_MADE && !CSINK_APPEND(r->sites, r->nr_sites, r->cap_sites, site))
+		/* Without its address it was just being written. */
+		if (wait->holder == CSINK_WAIT_MADE && site.address &&
+		    !CSINK_APPEND(r->sites, r->nr_sites, r->cap_sites, site))
 			return -ENOMEM;
 	}
-	if (r->nr_sites)
-		qsort(r->sites, r->nr_sites, sizeof(*r->sites), compare_sites);
+	if (!r->nr_sites)
+		return 0;
+	qsort(r->sites, r->nr_sites, sizeof(*r->sites), compare_sites);
+	/* Of several locks that had one address after each other, it is not known whose a wait is: 0. */
+	for (uint32_t i = 1, first = 0; i < r->nr_sites; i++) {
+		if (r->sites[i].lock != r->sites[first].lock)
+			first = i;
+		else if (r->sites[i].address != r->sites[first].address)
+			r->sites[first].address = 0;
+	}
 	return 0;
 }
 
@@ -433,7 +443,7 @@ static struct csink_profile_label made_label(struct reading *r, uint64_t lock, c
 		else
 			high = middle;
 	}
-	if (low == r->nr_sites || r->sites[low].lock != lock)
+	if (low == r->nr_sites || r->sites[low].lock != lock || !r->sites[low].address)
 		return label;
 	made.location = csink_frames_leaf(&r->frames, r->sites[low].address - 1, UINT64_MAX >> 1);
 	for (low = 0; low < c->nr_made_locks; low++)

@@ -24,6 +24,8 @@ static struct cell {
 	struct csink_rec_wait *_Atomic entry;
 } * cells;
 
+static struct csink_rec_wait none; /* in a cell: the recording had no room */
+
 static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint64_t lock)
 {
 	uint64_t key = (lock ^ (uint64_t)waiter << 32 ^ holder) * 0x9e3779b97f4a7c15ULL;
@@ -35,7 +37,7 @@ static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint6
 		struct csink_rec_wait *entry;
 
 		if (!was && atomic_compare_exchange_strong(&cell->key, &was, key)) {
-			atomic_store_explicit(&cell->entry, csink_lock_agent.entry(waiter, holder, lock),
+			atomic_store_explicit(&cell->entry, csink_lock_agent.entry(waiter, holder, lock) ?: &none,
 					      memory_order_release);
 			csink_lock_note_site(lock);
 		}
@@ -44,6 +46,8 @@ static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint6
 		entry = atomic_load_explicit(&cell->entry, memory_order_acquire);
 		if (!entry) /* another thread is making it */
 			return csink_lock_agent.entry(waiter, holder, lock);
+		if (entry == &none)
+			return NULL;
 		if (entry->waiter == waiter && entry->holder == holder && entry->lock == lock)
 			return entry;
 	}
@@ -59,7 +63,8 @@ struct csink_rec_wait *csink_lock_entry(uint32_t waiter, uint32_t holder, uint64
 
 enum { MAX_OPEN = 4, MAX_SHOWN = (1 << CSINK_WAIT_OPEN_BITS) - 1000 };
 
-/* Of this thread: the latest one last, in handlers of those before. */
+/* Of this thread: the latest one last, in handlers of those before. Tasks that clone(2) made with this thread's storage
+ * have it, too, at the same time: whatever is counted then, no place beside it is touched. */
 static __thread struct {
 	uint32_t nr;
 	struct open {
@@ -80,11 +85,19 @@ void csink_lock_count_down(_Atomic uint32_t *nr_waiting)
 		;
 }
 
-static void close_last(void)
+/* The number of the latest one; 0: there is none. */
+static uint32_t last_of(void)
 {
-	struct open open = waits.all[waits.nr - 1];
+	uint32_t nr = *(volatile uint32_t *)&waits.nr;
 
-	waits.nr--;
+	return nr <= MAX_OPEN ? nr : 0;
+}
+
+static void close_wait(uint32_t nr)
+{
+	struct open open = waits.all[nr - 1];
+
+	waits.nr = nr - 1;
 	if (open.entry && open.nr_forks == csink_lock_nr_forks)
 		__atomic_fetch_sub(&open.entry->open, open.word, __ATOMIC_RELAXED);
 	if (open.nr_waiting)
@@ -94,32 +107,35 @@ static void close_last(void)
 /* A wait goes on while its caller's frame is above that of the thread's next call. */
 void csink_lock_drop_left(const struct csink_caller *caller)
 {
-	while (waits.nr && waits.all[waits.nr - 1].sp <= caller->sp)
-		close_last();
+	for (uint32_t nr; (nr = last_of()) && waits.all[nr - 1].sp <= caller->sp;)
+		close_wait(nr);
 }
 
 uint32_t csink_lock_wait_begun(struct csink_rec_wait *entry, uint64_t begin_ns, _Atomic uint32_t *nr_waiting,
 			       const struct csink_caller *caller)
 {
 	struct open *open;
+	uint32_t nr;
 
 	csink_lock_drop_left(caller);
-	if (waits.nr == MAX_OPEN)
+	nr = last_of();
+	if (nr == MAX_OPEN)
 		return 0;
 	if (entry && (__atomic_load_n(&entry->open, __ATOMIC_RELAXED) & ((1 << CSINK_WAIT_OPEN_BITS) - 1)) > MAX_SHOWN)
 		entry = NULL;
-	open = &waits.all[waits.nr];
+	open = &waits.all[nr];
 	*open = (struct open){caller->sp, entry, begin_ns / 1000 << CSINK_WAIT_OPEN_BITS | 1, nr_waiting,
 			      csink_lock_nr_forks};
 	if (entry)
 		__atomic_fetch_add(&entry->open, open->word, __ATOMIC_RELAXED);
-	return ++waits.nr;
+	waits.nr = nr + 1;
+	return nr + 1;
 }
 
 void csink_lock_wait_over(uint32_t nr, const struct csink_caller *caller)
 {
-	while (nr && waits.nr >= nr && waits.all[nr - 1].sp == caller->sp)
-		close_last();
+	for (uint32_t last; nr && (last = last_of()) >= nr && waits.all[nr - 1].sp == caller->sp;)
+		close_wait(last);
 }
 
 /* A thread that is cancelled, or exits: none of its waits goes on. */
@@ -129,8 +145,8 @@ int csink_unwound(int version, int actions, uint64_t class, void *exception, voi
 	(void)class;
 	(void)exception;
 	(void)context;
-	while (actions & CSINK_UNWIND_CLEANUP && waits.nr)
-		close_last();
+	for (uint32_t nr; actions & CSINK_UNWIND_CLEANUP && (nr = last_of());)
+		close_wait(nr);
 	return CSINK_CONTINUE_UNWIND;
 }
 
