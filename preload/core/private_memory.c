@@ -40,7 +40,8 @@ void *csink_private_map(size_t bytes)
 		csink_rawcall(SYS_munmap, at, bytes);
 		return NULL;
 	}
-	csink_rawcall(SYS_madvise, at, bytes, MADV_DONTDUMP);
+	if (!csink_calls_are_off(CSINK_CALLS_MEMORY))
+		csink_rawcall(SYS_madvise, at, bytes, MADV_DONTDUMP);
 	return (void *)at;
 }
 
