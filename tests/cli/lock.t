@@ -158,6 +158,12 @@ for event in lock lock:conditions; do
 	run -e $event -- "$TARGETS/old_condition"
 	is "$? $(cat out)" '0 40 waits, nothing else written' "$event: a program that is bound to the conditions of glibc 2.2.5 has those"
 done
+if have valgrind; then
+	run -e lock -- valgrind "$TARGETS/guest_memory" work
+	is "$? $(grep -c 'switching stacks' err)" '5 0' 'valgrind sees no change of stacks'
+else
+	skip 'valgrind sees no change of stacks' 'no valgrind here'
+fi
 like "$("$COUNTERSINK" events lock)" 'lock:conditions' 'events lists it'
 "$COUNTERSINK" -e '{lock:conditions,task-clock}' -o w.pb.gz -- true 2>err
 like "$? $(cat err)" '^125 .*lock is measured from the start of a program on: by run and gate, outside of \{\}' 'it is refused in a group'

@@ -8,6 +8,7 @@
 #include "include/internal/base.h"
 #include "include/internal/lock_object.h"
 #include "preload/agent/sampler/call_on_stack.h"
+#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
@@ -144,7 +145,11 @@ static uint32_t store_apart(struct asked *asked)
 	if (atomic_load_explicit(&thread->is_mute, memory_order_relaxed))
 		return 0;
 	csink_thread_mute(thread, true);
-	csink_call_on_stack(store, 0, (siginfo_t *)asked, thread, thread->apart_stack + sizeof(thread->apart_stack));
+	if (csink_engine_state.stay_on_stack)
+		store(0, (siginfo_t *)asked, thread);
+	else
+		csink_call_on_stack(store, 0, (siginfo_t *)asked, thread,
+				    thread->apart_stack + sizeof(thread->apart_stack));
 	csink_thread_mute(thread, false);
 	return asked->row.ref << 1 | asked->row.is_wide;
 }
