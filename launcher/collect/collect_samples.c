@@ -512,12 +512,13 @@ static uint64_t end_of(const struct reading *r)
 /* How long waits that have not ended lasted until then. Returns how many they are. */
 static uint32_t open_waits(const struct reading *r, const struct csink_rec_wait *wait, uint64_t *ns)
 {
-	uint64_t mask = UINT64_MAX >> CSINK_WAIT_OPEN_BITS, end_ns = end_of(r), us, most_us;
+	uint64_t mask = UINT64_MAX >> CSINK_WAIT_OPEN_BITS, end_ns, us, most_us;
 	uint32_t nr = wait->open & ((1 << CSINK_WAIT_OPEN_BITS) - 1);
 
 	*ns = 0;
 	if (!nr || r->c->slice) /* a slice has those that ended in it */
 		return 0;
+	end_ns = end_of(r);
 	us = (nr * (end_ns / 1000) - (wait->open >> CSINK_WAIT_OPEN_BITS)) & mask;
 	most_us = end_ns > r->image->start_ns ? nr * ((end_ns - r->image->start_ns) / 1000 + 1) : 0;
 	*ns = us <= most_us ? us * 1000 : 0; /* else the end is that of an older copy, or the number is damaged */

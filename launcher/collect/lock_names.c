@@ -2,6 +2,7 @@
  * Names of locks, and of who holds them. A lock that is a variable has its symbol, another one its address. The
  * launcher's one thread.
  */
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <inttypes.h>
@@ -20,16 +21,20 @@
 #include "launcher/collect/collect_impl.h"
 #include "launcher/profile/append_functions.h"
 #include "launcher/profile/demangle.h"
+#include "launcher/symbols/symbols_limits.h"
 
 /* ---- variables of objects ---- */
 
+enum { MAX_NAME = 8192, MAX_NAMES = 64 << 20 }; /* bytes: of a name, of all names */
+
 struct variable {
 	uint64_t start, end;
-	csink_str_t name;
+	char *name;
 };
 
 struct object {
 	csink_str_t path;
+	uint8_t build_id[sizeof(((struct csink_rec_module *)0)->build_id)], build_id_len;
 	uint64_t low, high; /* of the file's addresses; low above high: it cannot be read */
 	struct variable *all;
 	uint32_t nr, cap;
@@ -38,6 +43,7 @@ struct object {
 struct csink_lock_names {
 	struct object *all;
 	uint32_t nr, cap;
+	size_t bytes; /* of names */
 };
 
 static void learn_bounds(struct object *object, Elf *elf)
@@ -61,6 +67,7 @@ static void learn_variables(struct collector *c, struct object *object, Elf *elf
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
 	GElf_Sym sym;
+	char *copy;
 
 	while ((scn = elf_nextscn(elf, scn))) {
 		Elf_Data *data;
@@ -74,14 +81,26 @@ static void learn_variables(struct collector *c, struct object *object, Elf *elf
 			if (GELF_ST_TYPE(sym.st_info) != STT_OBJECT || !sym.st_size || !name || !*name ||
 			    sym.st_value > UINT64_MAX - sym.st_size)
 				continue;
-			if (CSINK_GROW(object->all, object->nr, object->cap))
-				return;
-			object->all[object->nr++] = (struct variable){sym.st_value, sym.st_value + sym.st_size,
-								      csink_profile_str(c->p, name)};
+			copy = c->lock_names->bytes < MAX_NAMES ? strndup(name, MAX_NAME) : NULL;
+			if (!copy || CSINK_GROW(object->all, object->nr, object->cap)) {
+				free(copy);
+				break;
+			}
+			c->lock_names->bytes += strlen(copy) + 1;
+			object->all[object->nr++] = (struct variable){sym.st_value, sym.st_value + sym.st_size, copy};
 		}
 	}
 	if (object->nr)
 		qsort(object->all, object->nr, sizeof(*object->all), compare_variables);
+}
+
+/* Another build has other variables. */
+static bool is_build(const struct object *object, Elf *elf)
+{
+	const void *id;
+
+	return !object->build_id_len || (dwelf_elf_gnu_build_id(elf, &id) == object->build_id_len &&
+					 !memcmp(id, object->build_id, object->build_id_len));
 }
 
 static void learn(struct collector *c, struct object *object, const char *path)
@@ -91,37 +110,42 @@ static void learn(struct collector *c, struct object *object, const char *path)
 
 	elf_version(EV_CURRENT);
 	elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
-	if (!elf)
-		return;
-	learn_bounds(object, elf);
-	learn_variables(c, object, elf);
+	if (elf && elf_kind(elf) == ELF_K_ELF && !csink_elf_hides_names(elf) && is_build(object, elf)) {
+		learn_bounds(object, elf);
+		learn_variables(c, object, elf);
+	}
 	elf_end(elf);
 }
 
 /* NULL without memory. */
-static const struct object *object_of(struct collector *c, const char *path)
+static const struct object *object_of(struct collector *c, const struct csink_rec_module *module)
 {
 	struct csink_lock_names *names = c->lock_names;
-	csink_str_t id = csink_profile_str(c->p, path);
+	csink_str_t path = csink_profile_str(c->p, module->path);
 	struct object *object;
 
 	if (!names)
 		names = c->lock_names = calloc(1, sizeof(*names));
 	for (uint32_t i = 0; names && i < names->nr; i++)
-		if (names->all[i].path == id)
+		if (names->all[i].path == path && names->all[i].build_id_len == module->build_id_len &&
+		    !memcmp(names->all[i].build_id, module->build_id, module->build_id_len))
 			return &names->all[i];
 	if (!names || CSINK_GROW(names->all, names->nr, names->cap))
 		return NULL;
 	object = &names->all[names->nr++];
-	*object = (struct object){.path = id, .low = UINT64_MAX};
-	learn(c, object, path);
+	*object = (struct object){.path = path, .low = UINT64_MAX, .build_id_len = module->build_id_len};
+	memcpy(object->build_id, module->build_id, module->build_id_len);
+	learn(c, object, module->path);
 	return object;
 }
 
 void csink_lock_names_free(struct csink_lock_names *names)
 {
-	for (uint32_t i = 0; names && i < names->nr; i++)
+	for (uint32_t i = 0; names && i < names->nr; i++) {
+		for (uint32_t k = 0; k < names->all[i].nr; k++)
+			free(names->all[i].all[k].name);
 		free(names->all[i].all);
+	}
 	if (names)
 		free(names->all);
 	free(names);
@@ -146,37 +170,39 @@ static const struct variable *variable_at(const struct object *object, uint64_t 
 	return NULL;
 }
 
-/* Data follows code: of the objects whose code is below an address, the nearest. */
+/* Data follows code: of the objects whose code is below an address, the nearest; of several at one place, one after the
+ * other, the last. */
 static const struct csink_rec_module *module_below(const struct csink_recorded *rec, uint64_t address)
 {
 	const struct csink_rec_module *nearest = NULL;
 
 	for (uint32_t i = 0; i < rec->nr_modules; i++)
 		if (!rec->modules[i]->is_vdso && rec->modules[i]->start <= address &&
-		    (!nearest || rec->modules[i]->start > nearest->start))
+		    (!nearest || rec->modules[i]->start >= nearest->start))
 			nearest = rec->modules[i];
 	return nearest;
 }
 
 csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, uint64_t address)
 {
-	const struct csink_rec_module *module = module_below(rec, address);
-	const struct object *object = module ? object_of(c, module->path) : NULL;
+	const struct csink_rec_module *module;
 	const struct variable *variable;
+	const struct object *object;
 	char text[512];
 	uint64_t at;
 
 	if (address == CSINK_WAIT_OTHER_LOCKS)
 		return csink_profile_str(c->p, "[other locks]");
+	module = module_below(rec, address);
+	object = module ? object_of(c, module) : NULL;
 	at = module ? address - module->bias : 0;
 	if (!object || at < object->low || at >= object->high)
 		return 0;
 	variable = variable_at(object, at);
 	if (variable) {
-		const char *name = csink_profile_text(c->p, variable->name);
-		CSINK_AUTO_FREE char *plain = csink_demangle(name, DMGL_PARAMS | DMGL_ANSI, NULL);
+		CSINK_AUTO_FREE char *plain = csink_demangle(variable->name, DMGL_PARAMS | DMGL_ANSI, NULL);
 
-		snprintf(text, sizeof(text) - 24, "%.400s", plain ? plain : name);
+		snprintf(text, sizeof(text) - 24, "%.400s", plain ? plain : variable->name);
 		if (at != variable->start)
 			csink_append(text, sizeof(text), "+%" PRIu64, at - variable->start);
 	} else {

@@ -11,6 +11,7 @@
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/collect/collect_impl.h"
+#include "launcher/symbols/symbols_limits.h"
 
 enum heap { PYTHON, JAVA, V8, PHP, NR_HEAPS };
 
@@ -81,7 +82,7 @@ static void note_program(struct collector *c, const char *path)
 	elf_version(EV_CURRENT);
 	if (fd >= 0)
 		elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (elf && !elf_getshdrstrndx(elf, &names)) {
+	if (elf && !csink_elf_hides_names(elf) && !elf_getshdrstrndx(elf, &names)) {
 		while ((scn = elf_nextscn(elf, scn))) {
 			if (!gelf_getshdr(scn, &shdr))
 				continue;

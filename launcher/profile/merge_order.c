@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/search.h"
+#include "launcher/profile/facts.h"
 #include "launcher/profile/merge_impl.h"
 
 typedef int (*compare_fn)(const void *a, const void *b, void *context);
@@ -134,11 +135,14 @@ static int compare_types(const void *a, const void *b, void *context)
 static void mark(struct csink_merge_ranks *o)
 {
 	const struct csink_profile *sum = o->sum;
+	/* The end of a wait has no value, and is needed for the critical path. */
+	csink_str_t releaser = o->m->flags & CSINK_MERGE_IDS ? csink_profile_str_find(sum, CSINK_LABEL_RELEASER) : 0;
 
 	for (uint32_t i = 0; i < sum->nr_samples; i++) {
 		const struct csink_profile_range *stack = &sum->stacks[sum->samples[i].stack];
 
-		o->samples.used[i] = csink_profile_sample_counts(sum, i);
+		o->samples.used[i] = csink_profile_sample_counts(sum, i) ||
+				     (releaser && csink_profile_label_find(sum, sum->samples[i].labels, releaser));
 		for (uint32_t k = 0; k < stack->nr && o->samples.used[i]; k++)
 			o->locations.used[sum->stack_ids[stack->first + k]] = true;
 	}

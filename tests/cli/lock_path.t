@@ -18,6 +18,8 @@ is "$(countersink report -j both.pb.gz | python3 -c 'import json, sys
 r = json.load(sys.stdin)
 whole = {t["name"]: t["sum"] for t in r["types"]}
 print(sum(w["delay_ns"] for w in r["lock_waits"]) == whole["delay"], whole["contentions"] < 1000)')" 'True True' 'these are no waits more'
+countersink merge -q --keep-ids -o merged.pb.gz both.pb.gz
+is "$(figures merged.pb.gz)" "$steps" 'a merge that keeps threads has the same path'
 run plain.pb.gz -e task-clock,lock
 is "$(zcat plain.pb.gz | grep -ac releaser)" 0 'without a timeline there is none'
 done_testing
