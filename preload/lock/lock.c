@@ -468,6 +468,19 @@ static inline __attribute__((always_inline)) bool is_watched(const void *lock)
 			return CSINK_UNLIKELY(err == CSINK_LOCK_NONE) ? next.name values : err;                        \
 		return csink_slow_entry_int((uintptr_t)lock, (uintptr_t)(b), (uintptr_t)(c), how);                     \
 	}
+/* libc refuses a wrong time, or another clock, for a lock that is free, too. */
+#define LOCK_CHECKED(name, arguments, values, try, how, b, c, is_right)                                                \
+	CSINK_EXPORT int name arguments                                                                                \
+	{                                                                                                              \
+		int err;                                                                                               \
+                                                                                                                       \
+		if (CSINK_UNLIKELY(!(is_right)))                                                                       \
+			return next.name values;                                                                       \
+		err = next.try(lock);                                                                                  \
+		if (CSINK_LIKELY(err != EBUSY))                                                                        \
+			return CSINK_UNLIKELY(err == CSINK_LOCK_NONE) ? next.name values : err;                        \
+		return csink_slow_entry_int((uintptr_t)lock, (uintptr_t)(b), (uintptr_t)(c), how);                     \
+	}
 #define UNLOCK(name, arguments, how)                                                                                   \
 	CSINK_EXPORT int name arguments                                                                                \
 	{                                                                                                              \
@@ -479,20 +492,22 @@ static inline __attribute__((always_inline)) bool is_watched(const void *lock)
 LOCK(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), pthread_mutex_trylock, EBUSY, MUTEX, 0, 0)
 LOCK(pthread_mutex_timedlock, (pthread_mutex_t * lock, const struct timespec *until), (lock, until),
      pthread_mutex_trylock, EBUSY, MUTEX_TIMED, until, 0)
-LOCK(pthread_mutex_clocklock, (pthread_mutex_t * lock, clockid_t clock, const struct timespec *until),
-     (lock, clock, until), pthread_mutex_trylock, EBUSY, MUTEX_CLOCK, clock, until)
+LOCK_CHECKED(pthread_mutex_clocklock, (pthread_mutex_t * lock, clockid_t clock, const struct timespec *until),
+	     (lock, clock, until), pthread_mutex_trylock, MUTEX_CLOCK, clock, until, csink_lock_is_clock(clock))
 UNLOCK(pthread_mutex_unlock, (pthread_mutex_t * lock), MUTEX_UNLOCK)
 
 LOCK(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_tryrdlock, EBUSY, READ, 0, 0)
-LOCK(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
-     pthread_rwlock_tryrdlock, EBUSY, READ_TIMED, until, 0)
-LOCK(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
-     (lock, clock, until), pthread_rwlock_tryrdlock, EBUSY, READ_CLOCK, clock, until)
+LOCK_CHECKED(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
+	     pthread_rwlock_tryrdlock, READ_TIMED, until, 0, csink_lock_is_time(until))
+LOCK_CHECKED(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
+	     (lock, clock, until), pthread_rwlock_tryrdlock, READ_CLOCK, clock, until,
+	     csink_lock_is_clock(clock) && csink_lock_is_time(until))
 LOCK(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_trywrlock, EBUSY, WRITE, 0, 0)
-LOCK(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
-     pthread_rwlock_trywrlock, EBUSY, WRITE_TIMED, until, 0)
-LOCK(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
-     (lock, clock, until), pthread_rwlock_trywrlock, EBUSY, WRITE_CLOCK, clock, until)
+LOCK_CHECKED(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
+	     pthread_rwlock_trywrlock, WRITE_TIMED, until, 0, csink_lock_is_time(until))
+LOCK_CHECKED(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
+	     (lock, clock, until), pthread_rwlock_trywrlock, WRITE_CLOCK, clock, until,
+	     csink_lock_is_clock(clock) && csink_lock_is_time(until))
 UNLOCK(pthread_rwlock_unlock, (pthread_rwlock_t * lock), RW_UNLOCK)
 
 LOCK(mtx_lock, (mtx_t * lock), (lock), mtx_trylock, thrd_busy, MTX, 0, 0)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "include/internal/base.h"
 #include "include/internal/lock_object.h"
@@ -65,6 +66,17 @@ extern uint32_t csink_lock_nr_forks
 	CSINK_HIDDEN; /* that this process comes from: entries from before are not its own */
 
 extern bool csink_lock_has_conditions CSINK_HIDDEN; /* waits for conditions are asked for */
+
+/** What libc asks of a time limit before it looks at the lock: the nanoseconds, and the clock. */
+static inline bool csink_lock_is_time(const struct timespec *until)
+{
+	return (unsigned long)until->tv_nsec < 1000000000;
+}
+
+static inline bool csink_lock_is_clock(clockid_t clock)
+{
+	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
 
 /** Nothing to measure with, or no signal may be blocked meanwhile. Context: any. */
 bool csink_lock_passes_on(void);

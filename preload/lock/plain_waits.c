@@ -177,10 +177,6 @@ static __thread int *error_of_thread __attribute__((tls_model("initial-exec")));
 	return csink_slow_entry_int((uintptr_t)semaphore, (uintptr_t)(b), (uintptr_t)(c), how)
 
 /* libc refuses a wrong time, and another clock, for a semaphore that is free, too. */
-static inline bool is_time(const struct timespec *until)
-{
-	return (unsigned long)until->tv_nsec < 1000000000;
-}
 
 CSINK_EXPORT int sem_wait(sem_t *semaphore)
 {
@@ -189,14 +185,14 @@ CSINK_EXPORT int sem_wait(sem_t *semaphore)
 
 CSINK_EXPORT int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict until)
 {
-	if (!is_time(until))
+	if (!csink_lock_is_time(until))
 		return next.sem_timedwait(semaphore, until);
 	SEMAPHORE_WAIT(SEMAPHORE_TIMED, 0, until);
 }
 
 CSINK_EXPORT int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until)
 {
-	if ((clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) || !is_time(until))
+	if (!csink_lock_is_clock(clock) || !csink_lock_is_time(until))
 		return next.sem_clockwait(semaphore, clock, until);
 	SEMAPHORE_WAIT(SEMAPHORE_CLOCK, clock, until);
 }

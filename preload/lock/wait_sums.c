@@ -100,7 +100,7 @@ static void close_wait(uint32_t nr)
 	waits.nr = nr - 1;
 	if (open.entry && open.nr_forks == csink_lock_nr_forks)
 		__atomic_fetch_sub(&open.entry->open, open.word, __ATOMIC_RELAXED);
-	if (open.nr_waiting)
+	if (open.nr_waiting && open.nr_forks == csink_lock_nr_forks)
 		csink_lock_count_down(open.nr_waiting);
 }
 
@@ -160,7 +160,9 @@ uint32_t csink_lock_walk(const struct csink_caller *caller)
 
 bool csink_lock_passes_on(void)
 {
-	return !csink_lock_agent.may_block || !csink_lock_agent.may_block();
+	bool (*may_block)(void) = __atomic_load_n(&csink_lock_agent.may_block, __ATOMIC_ACQUIRE);
+
+	return !may_block || !may_block();
 }
 
 void csink_lock_begin(const struct csink_lock_agent *from)
@@ -171,7 +173,11 @@ void csink_lock_begin(const struct csink_lock_agent *from)
 	cells = csink_raw_failed(at) ? NULL : (struct cell *)at;
 	csink_lock_has_conditions =
 		csink_plain_has(csink_plain_variable(CSINK_ENV_PREFIX "LOCK="), CSINK_LOCK_CONDITIONS);
-	csink_lock_agent = *from;
+	csink_lock_agent = (struct csink_lock_agent){
+		.now_ns = from->now_ns, .stack = from->stack, .entry = from->entry, .total = from->total};
+	/* Threads that a constructor has started may wait already: this is what they look for. Partner:
+	 * csink_lock_passes_on(). */
+	__atomic_store_n(&csink_lock_agent.may_block, from->may_block, __ATOMIC_RELEASE);
 }
 
 void csink_lock_forget(void)

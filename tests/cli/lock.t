@@ -158,6 +158,58 @@ for event in lock lock:conditions; do
 	run -e $event -- "$TARGETS/old_condition"
 	is "$? $(cat out)" '0 40 waits, nothing else written' "$event: a program that is bound to the conditions of glibc 2.2.5 has those"
 done
+
+# ---- what libc refuses for a lock that is free, and a child that is not profiled
+cat >refused.c <<'E2'
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *wait_a_little(void *arg)
+{
+	usleep(20000);
+	return arg;
+}
+
+int main(void)
+{
+	pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	struct timespec wrong = {.tv_nsec = 1000000000}, right = {.tv_sec = 1};
+	int status;
+
+	printf("%d %d %d\n", pthread_rwlock_timedrdlock(&lock, &wrong), pthread_rwlock_timedwrlock(&lock, &wrong),
+	       pthread_mutex_timedlock(&mutex, &wrong));
+	pthread_mutex_unlock(&mutex);
+	printf("%d %d %d %d\n", pthread_rwlock_clockrdlock(&lock, CLOCK_MONOTONIC, &wrong),
+	       pthread_rwlock_clockwrlock(&lock, CLOCK_BOOTTIME, &right), pthread_mutex_clocklock(&mutex, CLOCK_BOOTTIME, &right),
+	       pthread_rwlock_clockwrlock(&lock, CLOCK_MONOTONIC, &right));
+	fflush(stdout);
+	if (!fork()) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, wait_a_little, NULL);
+		pthread_join(thread, NULL);
+		_exit(3);
+	}
+	wait(&status);
+	printf("%#x\n", status);
+	return 0;
+}
+E2
+if cc -o refused refused.c -pthread 2>cc.err; then
+	./refused >plain
+	for follow in all none; do
+		run -e lock --follow=$follow -- ./refused
+		is "$? $(cat out)" "0 $(cat plain)" "times and clocks that are refused, and a child, --follow=$follow: as without us"
+	done
+else
+	skip 'times and clocks that are refused' "it is not compiled: $(head -n 1 cc.err)"
+fi
+
 if have valgrind; then
 	run -e lock -- valgrind "$TARGETS/guest_memory" work
 	is "$? $(grep -c 'switching stacks' err)" '5 0' 'valgrind sees no change of stacks'

@@ -343,6 +343,9 @@ void csink_image_begin_child(void)
 	} else {
 		csink_started_record_child(&before, csink_config_follows_forks() ? CSINK_SPAWN_NO_REACH
 										 : CSINK_SPAWN_NOT_FOLLOWED);
+		/* Preloaded objects count in it. */
+		if (csink_own_recording.header == before.header)
+			csink_own_recording.header = NULL;
 		csink_recording_close(&before);
 		run_unprofiled(thread);
 	}
