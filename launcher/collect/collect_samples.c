@@ -433,16 +433,9 @@ static struct csink_profile_label made_label(struct reading *r, uint64_t lock, c
 	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK)};
 	struct made_lock made = {.kind = kind};
 	struct collector *c = r->c;
-	uint32_t low = 0, high = r->nr_sites;
+	uint32_t low;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (r->sites[middle].lock < lock)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = CSINK_LOWER(r->nr_sites, i, r->sites[i].lock < lock);
 	if (low == r->nr_sites || r->sites[low].lock != lock || !r->sites[low].address)
 		return label;
 	made.location = csink_frames_leaf(&r->frames, r->sites[low].address - 1, UINT64_MAX >> 1);

@@ -2,7 +2,6 @@
  * Names of locks, and of who holds them. A lock that is a variable has its symbol, another one its address. The
  * launcher's one thread.
  */
-#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <inttypes.h>
@@ -21,11 +20,12 @@
 #include "launcher/collect/collect_impl.h"
 #include "launcher/profile/append_functions.h"
 #include "launcher/profile/demangle.h"
+#include "launcher/symbols/elf_build.h"
 #include "launcher/symbols/symbols_limits.h"
 
 /* ---- variables of objects ---- */
 
-enum { MAX_NAME = 8192, MAX_NAMES = 64 << 20 }; /* bytes: of a name, of all names */
+enum { MAX_NAMES = 64 << 20 }; /* bytes of all of them */
 
 struct variable {
 	uint64_t start, end;
@@ -81,7 +81,7 @@ static void learn_variables(struct collector *c, struct object *object, Elf *elf
 			if (GELF_ST_TYPE(sym.st_info) != STT_OBJECT || !sym.st_size || !name || !*name ||
 			    sym.st_value > UINT64_MAX - sym.st_size)
 				continue;
-			copy = c->lock_names->bytes < MAX_NAMES ? strndup(name, MAX_NAME) : NULL;
+			copy = c->lock_names->bytes < MAX_NAMES ? strndup(name, CSINK_MAX_SYMBOL_NAME) : NULL;
 			if (!copy || CSINK_GROW(object->all, object->nr, object->cap)) {
 				free(copy);
 				break;
@@ -94,15 +94,6 @@ static void learn_variables(struct collector *c, struct object *object, Elf *elf
 		qsort(object->all, object->nr, sizeof(*object->all), compare_variables);
 }
 
-/* Another build has other variables. */
-static bool is_build(const struct object *object, Elf *elf)
-{
-	const void *id;
-
-	return !object->build_id_len || (dwelf_elf_gnu_build_id(elf, &id) == object->build_id_len &&
-					 !memcmp(id, object->build_id, object->build_id_len));
-}
-
 static void learn(struct collector *c, struct object *object, const char *path)
 {
 	CSINK_AUTO_CLOSE int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
@@ -110,7 +101,9 @@ static void learn(struct collector *c, struct object *object, const char *path)
 
 	elf_version(EV_CURRENT);
 	elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
-	if (elf && elf_kind(elf) == ELF_K_ELF && !csink_elf_hides_names(elf) && is_build(object, elf)) {
+	/* Another build has other variables. */
+	if (elf && elf_kind(elf) == ELF_K_ELF && !csink_elf_hides_names(elf) &&
+	    (!object->build_id_len || csink_elf_is_build(elf, object->build_id, object->build_id_len))) {
 		learn_bounds(object, elf);
 		learn_variables(c, object, elf);
 	}
@@ -154,16 +147,8 @@ void csink_lock_names_free(struct csink_lock_names *names)
 /* The variable that holds an address of the file; NULL: none. */
 static const struct variable *variable_at(const struct object *object, uint64_t address)
 {
-	uint32_t low = 0, high = object->nr;
+	uint32_t low = CSINK_LOWER(object->nr, at, object->all[at].start <= address);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (object->all[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (uint32_t i = low; i-- > 0 && low - i < 16;) /* some lie within others */
 		if (address < object->all[i].end)
 			return &object->all[i];

@@ -44,6 +44,12 @@ enum style { STYLE_NONE, STYLE_BOLD, STYLE_DIM, STYLE_WARN, STYLE_HOT };
 /** Switch to a style, if the stream has colours. */
 void csink_report_style(const struct printer *r, enum style what);
 
+/** How many rows a further table has: a third of the first one's; 0: all. */
+static inline uint32_t csink_report_third(const struct printer *r)
+{
+	return r->o->limit / 3 + !!(r->o->limit % 3);
+}
+
 /** "function" or "functions". */
 static inline const char *plural(int64_t n, const char *one, const char *many)
 {

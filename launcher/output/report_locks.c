@@ -7,8 +7,7 @@ enum { LOCK_COLUMNS = 44 };
 
 static void print_rows(const struct printer *r, const struct csink_lock_waits *rows)
 {
-	uint32_t limit = r->o->limit ? r->o->limit / 3 + !!(r->o->limit % 3) : rows->nr, lock_width = 4,
-		 waiter_width = 6;
+	uint32_t limit = csink_report_third(r) ?: rows->nr, lock_width = 4, waiter_width = 6;
 	struct csink_scale scale = csink_scale_for(rows->delay_ns, "nanoseconds");
 	char lock[200], waiter[200], holder[1000];
 

@@ -266,7 +266,7 @@ static int print_by(struct printer *r, int type, const char *before, const char 
 	choose_columns(r, (uint32_t)type);
 	csink_text_print(r->out, "\n%s, %s%s:\n", before, csink_amount_at(r->table.sums[type], &r->scales[0]).text,
 			 what);
-	print_table(r, r->o->limit ? r->o->limit / 3 + !!(r->o->limit % 3) : 0);
+	print_table(r, csink_report_third(r));
 	return 0;
 }
 

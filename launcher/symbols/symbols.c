@@ -22,6 +22,7 @@
 #include "launcher/base/regular.h"
 #include "launcher/base/roots.h"
 #include "launcher/profile/demangle.h"
+#include "launcher/symbols/elf_build.h"
 #include "launcher/symbols/symbols_cache.h"
 #include "launcher/symbols/symbols_fetch.h"
 #include "launcher/symbols/symbols_impl.h"
@@ -104,14 +105,6 @@ static int open_vdso(struct file *file)
 	return file->elf ? 0 : -ENOEXEC;
 }
 
-static bool is_build(Elf *elf, const uint8_t *build_id, size_t len)
-{
-	const void *id;
-	ssize_t id_len = dwelf_elf_gnu_build_id(elf, &id);
-
-	return id_len > 0 && (size_t)id_len == len && !memcmp(id, build_id, len);
-}
-
 /* ---- separate debug files ---- */
 
 static int open_debug_by_id(const char *dir, const uint8_t *build_id, size_t len, struct file *file)
@@ -129,7 +122,7 @@ static int open_debug_by_id(const char *dir, const uint8_t *build_id, size_t len
 		used += sprintf(path + used, "%02x", build_id[i]);
 	strcpy(path + used, ".debug");
 	err = open_file(path, file);
-	if (!err && !is_build(file->elf, build_id, len)) {
+	if (!err && !csink_elf_is_build(file->elf, build_id, len)) {
 		close_file(file);
 		return -ESTALE;
 	}
@@ -159,7 +152,7 @@ static int open_debug_at(const char *path, Elf *main, uint32_t crc, struct file 
 	if (err)
 		return err;
 	/* A build-id is as good as a checksum of the whole file, and read at once. */
-	if (len > 0 ? is_build(file->elf, id, len) : has_crc(file->fd, crc))
+	if (len > 0 ? csink_elf_is_build(file->elf, id, len) : has_crc(file->fd, crc))
 		return 0;
 	close_file(file);
 	return -ESTALE;
@@ -205,7 +198,7 @@ static int open_from_server(const uint8_t *id, size_t len, bool executable, stru
 {
 	int fd = csink_debuginfod_fetch(id, len, executable), err = fd < 0 ? fd : begin_file(fd, file);
 
-	if (!err && !is_build(file->elf, id, len)) {
+	if (!err && !csink_elf_is_build(file->elf, id, len)) {
 		close_file(file);
 		err = -ESTALE;
 	}
@@ -241,7 +234,7 @@ static int open_elsewhere(const struct csink_object *object, struct file *file)
 				     object->path + csink_root_len(object->path)) >= sizeof(path) ||
 		    open_file(path, file))
 			continue;
-		if (is_build(file->elf, object->build_id, object->build_id_len))
+		if (csink_elf_is_build(file->elf, object->build_id, object->build_id_len))
 			return 0;
 		close_file(file);
 	}
@@ -262,7 +255,8 @@ static int open_files(const struct csink_object *object, struct files *files)
 		return open_image(object, &files->main);
 	err = object->is_vdso ? open_vdso(&files->main) : open_file(object->path, &files->main);
 
-	if (!err && object->build_id_len && !is_build(files->main.elf, object->build_id, object->build_id_len)) {
+	if (!err && object->build_id_len &&
+	    !csink_elf_is_build(files->main.elf, object->build_id, object->build_id_len)) {
 		close_file(&files->main);
 		err = -ESTALE;
 	}

@@ -9,11 +9,10 @@
 #include "include/internal/base.h"
 #include "launcher/profile/function_name.h"
 #include "launcher/symbols/symbols_impl.h"
+#include "launcher/symbols/symbols_limits.h"
 
 /* ---- symbol tables ---- */
 
-/* Names are compared and kept as far as this. */
-#define MAX_NAME 8192
 /* Addresses that symbols of one file are offered, all together. In usual files a dozen share one. */
 #define MAX_OFFERS (50UL << 20)
 
@@ -62,7 +61,7 @@ static bool is_better(const GElf_Sym *sym, const char *name, const GElf_Sym *old
 	bool local = GELF_ST_BIND(sym->st_info) == STB_LOCAL, old_local = GELF_ST_BIND(old->st_info) == STB_LOCAL;
 	bool func = GELF_ST_TYPE(sym->st_info) != STT_NOTYPE, old_func = GELF_ST_TYPE(old->st_info) != STT_NOTYPE;
 	uint32_t under = leading_underscores(name), old_under = leading_underscores(old_name);
-	size_t len = strnlen(name, MAX_NAME), old_len = strnlen(old_name, MAX_NAME);
+	size_t len = strnlen(name, CSINK_MAX_SYMBOL_NAME), old_len = strnlen(old_name, CSINK_MAX_SYMBOL_NAME);
 
 	if (func != old_func)
 		return func;
@@ -72,7 +71,7 @@ static bool is_better(const GElf_Sym *sym, const char *name, const GElf_Sym *old
 		return under < old_under;
 	if (len != old_len)
 		return len < old_len;
-	return strncmp(name, old_name, MAX_NAME) < 0;
+	return strncmp(name, old_name, CSINK_MAX_SYMBOL_NAME) < 0;
 }
 
 static bool is_code(const GElf_Sym *sym)

@@ -5,6 +5,9 @@
 #include <libelf.h>
 #include <stdbool.h>
 
+/** Names are compared and kept as far as this, in bytes. */
+#define CSINK_MAX_SYMBOL_NAME 8192
+
 /** Whether a table of names is compressed, as no tool makes them: libelf would unpack it at the first name. */
 bool csink_elf_hides_names(Elf *elf);
 

@@ -458,29 +458,21 @@ static inline __attribute__((always_inline)) bool is_watched(const void *lock)
 	return atomic_load_explicit(&slot_of(lock)->nr_waiting, memory_order_relaxed) || self.wait.lock == lock;
 }
 
-/* Taken if it is free, as by the call itself: with the same results, but for BUSY. */
-#define LOCK(name, arguments, values, try, busy, how, b, c)                                                            \
+/*
+ * Taken if it is free, as by the call itself: with the same results, but for BUSY. What libc refuses of a lock that is
+ * free, too, is left to it.
+ */
+#define LOCK_CHECKED(name, arguments, values, try, busy, how, b, c, is_right)                                          \
 	CSINK_EXPORT int name arguments                                                                                \
 	{                                                                                                              \
-		int err = next.try(lock);                                                                              \
+		int err = CSINK_LIKELY(is_right) ? next.try(lock) : CSINK_LOCK_NONE;                                   \
                                                                                                                        \
 		if (CSINK_LIKELY(err != (busy)))                                                                       \
 			return CSINK_UNLIKELY(err == CSINK_LOCK_NONE) ? next.name values : err;                        \
 		return csink_slow_entry_int((uintptr_t)lock, (uintptr_t)(b), (uintptr_t)(c), how);                     \
 	}
-/* libc refuses a wrong time, or another clock, for a lock that is free, too. */
-#define LOCK_CHECKED(name, arguments, values, try, how, b, c, is_right)                                                \
-	CSINK_EXPORT int name arguments                                                                                \
-	{                                                                                                              \
-		int err;                                                                                               \
-                                                                                                                       \
-		if (CSINK_UNLIKELY(!(is_right)))                                                                       \
-			return next.name values;                                                                       \
-		err = next.try(lock);                                                                                  \
-		if (CSINK_LIKELY(err != EBUSY))                                                                        \
-			return CSINK_UNLIKELY(err == CSINK_LOCK_NONE) ? next.name values : err;                        \
-		return csink_slow_entry_int((uintptr_t)lock, (uintptr_t)(b), (uintptr_t)(c), how);                     \
-	}
+#define LOCK(name, arguments, values, try, busy, how, b, c)                                                            \
+	LOCK_CHECKED(name, arguments, values, try, busy, how, b, c, true)
 #define UNLOCK(name, arguments, how)                                                                                   \
 	CSINK_EXPORT int name arguments                                                                                \
 	{                                                                                                              \
@@ -493,20 +485,20 @@ LOCK(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), pthread_mutex_trylock
 LOCK(pthread_mutex_timedlock, (pthread_mutex_t * lock, const struct timespec *until), (lock, until),
      pthread_mutex_trylock, EBUSY, MUTEX_TIMED, until, 0)
 LOCK_CHECKED(pthread_mutex_clocklock, (pthread_mutex_t * lock, clockid_t clock, const struct timespec *until),
-	     (lock, clock, until), pthread_mutex_trylock, MUTEX_CLOCK, clock, until, csink_lock_is_clock(clock))
+	     (lock, clock, until), pthread_mutex_trylock, EBUSY, MUTEX_CLOCK, clock, until, csink_lock_is_clock(clock))
 UNLOCK(pthread_mutex_unlock, (pthread_mutex_t * lock), MUTEX_UNLOCK)
 
 LOCK(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_tryrdlock, EBUSY, READ, 0, 0)
 LOCK_CHECKED(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
-	     pthread_rwlock_tryrdlock, READ_TIMED, until, 0, csink_lock_is_time(until))
+	     pthread_rwlock_tryrdlock, EBUSY, READ_TIMED, until, 0, csink_lock_is_time(until))
 LOCK_CHECKED(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
-	     (lock, clock, until), pthread_rwlock_tryrdlock, READ_CLOCK, clock, until,
+	     (lock, clock, until), pthread_rwlock_tryrdlock, EBUSY, READ_CLOCK, clock, until,
 	     csink_lock_is_clock(clock) && csink_lock_is_time(until))
 LOCK(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_trywrlock, EBUSY, WRITE, 0, 0)
 LOCK_CHECKED(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
-	     pthread_rwlock_trywrlock, WRITE_TIMED, until, 0, csink_lock_is_time(until))
+	     pthread_rwlock_trywrlock, EBUSY, WRITE_TIMED, until, 0, csink_lock_is_time(until))
 LOCK_CHECKED(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
-	     (lock, clock, until), pthread_rwlock_trywrlock, WRITE_CLOCK, clock, until,
+	     (lock, clock, until), pthread_rwlock_trywrlock, EBUSY, WRITE_CLOCK, clock, until,
 	     csink_lock_is_clock(clock) && csink_lock_is_time(until))
 UNLOCK(pthread_rwlock_unlock, (pthread_rwlock_t * lock), RW_UNLOCK)
 

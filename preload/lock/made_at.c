@@ -76,10 +76,8 @@ void csink_lock_note_site(uint64_t lock)
 	uint64_t noted = site | (uint64_t)((csink_lock_nr_forks + 1) & 0xff) << NOTED_SHIFT;
 	struct csink_rec_wait *entry;
 
-	/* An entry that is free has such a site, too. */
-	if (!site)
-		return;
-	if (atomic_load_explicit(&made->lock, memory_order_relaxed) != lock || found >> (NOTED_SHIFT + 8) ||
+	/* Without a site it is an entry that is free. */
+	if (!site || atomic_load_explicit(&made->lock, memory_order_relaxed) != lock || found >> (NOTED_SHIFT + 8) ||
 	    found == noted || !atomic_compare_exchange_strong(&made->site, &was, noted ^ mixed(lock)))
 		return;
 	entry = csink_lock_agent.entry(0, CSINK_WAIT_MADE, lock);

@@ -176,8 +176,6 @@ static __thread int *error_of_thread __attribute__((tls_model("initial-exec")));
 	*error = before;                                                                                               \
 	return csink_slow_entry_int((uintptr_t)semaphore, (uintptr_t)(b), (uintptr_t)(c), how)
 
-/* libc refuses a wrong time, and another clock, for a semaphore that is free, too. */
-
 CSINK_EXPORT int sem_wait(sem_t *semaphore)
 {
 	SEMAPHORE_WAIT(SEMAPHORE, 0, 0);
