@@ -171,7 +171,7 @@ bool csink_run_is_live(const char *path)
 	return fd >= 0 && has_writers(fd, path, true);
 }
 
-int csink_reading_remove(struct csink_reading *reading, const char *path)
+int csink_reading_claim(struct csink_reading *reading, const char *path)
 {
 	/* The library starts us when the run's first process has ended: its recordings may be removed. Processes of the
 	 * run that still live make profiles of their own when they end. */
@@ -182,8 +182,16 @@ int csink_reading_remove(struct csink_reading *reading, const char *path)
 		return -EWOULDBLOCK;
 	if (!is_ended && has_writers(reading->fd, path, false))
 		return -EBUSY;
-	csink_run_directory_clear(path);
 	return 0;
+}
+
+int csink_reading_remove(struct csink_reading *reading, const char *path)
+{
+	int err = csink_reading_claim(reading, path);
+
+	if (!err)
+		csink_run_directory_clear(path);
+	return err;
 }
 
 void csink_reading_close(struct csink_reading *reading)

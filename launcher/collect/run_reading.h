@@ -40,11 +40,15 @@ bool csink_reading_is_live(const struct csink_reading *reading, const char *path
 bool csink_run_is_live(const char *path);
 
 /**
- * Remove the recordings of a run that has ended, and the directory with them.
+ * Take the recordings of a run for removal: other readers wait until @reading is closed.
  * @path  what was given to csink_reading_open().
  * Returns 0, -EBUSY (a process of the run lives: everything is kept) or -EWOULDBLOCK (kept for its launcher, or for
  * another reader). Context: thread.
  */
+int csink_reading_claim(struct csink_reading *reading, const char *path);
+
+/** Claim the recordings of a run that has ended, and remove them with their directory. Returns as above. Context:
+ * thread. */
 int csink_reading_remove(struct csink_reading *reading, const char *path);
 
 void csink_reading_close(struct csink_reading *reading);

@@ -37,7 +37,9 @@ struct work {
 	char blocked_why[1024];
 	int blocked_status;
 	uint32_t nr_sent, nr_old, nr_others; /* of those that were there: sent; too old; for other servers */
-	struct csink_spool_names left_alone; /* that is in the spool, and is not looked at again */
+	struct csink_spool_names names;      /* of the spool, to be looked at once: what is added later sorts behind */
+	uint32_t next;                       /* of them */
+	char last[CSINK_SPOOL_NAME];         /* that was looked at */
 };
 
 static void raise_status(struct work *w, int status)
@@ -90,26 +92,6 @@ static struct given *find_given(struct work *w, const char *name)
 	return NULL;
 }
 
-static void leave_alone(struct work *w, const char *name)
-{
-	struct csink_spool_names *names = &w->left_alone;
-
-	/* Without memory it would be met again and again. */
-	if (CSINK_GROW(names->at, names->nr, names->cap))
-		w->is_blocked = true;
-	else
-		strcpy(names->at[names->nr++], name);
-}
-
-static bool is_left_alone(const struct work *w, const char *name)
-{
-	uint32_t i = 0;
-
-	while (i < w->left_alone.nr && strcmp(w->left_alone.at[i], name))
-		i++;
-	return i < w->left_alone.nr;
-}
-
 /* Report it, and move it to refused/. @words  what its .why has. */
 static void refuse(struct work *w, struct entry *e, struct csink_send_result *result)
 {
@@ -121,8 +103,6 @@ static void refuse(struct work *w, struct entry *e, struct csink_send_result *re
 	snprintf(kept, sizeof(kept), "; it is in %s/refused", spool->path);
 	if (err)
 		snprintf(kept, sizeof(kept), "; it stays in the spool, since it cannot be moved: %s", strerror(-err));
-	if (err)
-		leave_alone(w, e->name);
 	csink_send_say(&e->d, name, result, kept, false);
 	if (e->given)
 		e->given->is_settled = true;
@@ -161,7 +141,6 @@ static void take_sent(struct work *w, struct entry *e, const struct csink_send_r
 	}
 	if (!err)
 		return;
-	leave_alone(w, e->name);
 	csink_say("%s was sent, and cannot be removed: %s; remove it, or it may be sent again", e->path,
 		  strerror(-err));
 	if (!w->nr_given)
@@ -182,7 +161,6 @@ static void block(struct work *w, const struct entry *e, const struct csink_send
 /* What fails here, as for want of memory, is not the profile's fault. */
 static void stay(struct work *w, struct entry *e, const char *why)
 {
-	leave_alone(w, e->name);
 	csink_say("%s; it was not sent, and is kept", why);
 	if (e->given)
 		e->given->is_settled = true;
@@ -204,7 +182,6 @@ static void send_entry(struct work *w, struct entry *e)
 	}
 	if (is_too_old(w, e)) {
 		w->nr_old += !csink_spool_refuse(w->job->spool, e->name, "it is older than an hour");
-		leave_alone(w, e->name);
 		return;
 	}
 	err = csink_send_deliver(w->job->http, &e->d, w->job->deadline_ns, &result);
@@ -233,8 +210,6 @@ static void refuse_damaged(struct work *w, const struct entry *e)
 	const struct csink_spool *spool = w->job->spool;
 	int err = csink_spool_refuse(spool, e->name, why);
 
-	if (err)
-		leave_alone(w, e->name);
 	csink_say("%s is not sent: %s; %s %s/refused%s%s", e->path, why, err ? "it cannot be moved to" : "it is in",
 		  spool->path, err ? ": " : "", err ? strerror(-err) : "");
 	if (!w->nr_given)
@@ -249,16 +224,14 @@ static void handle_entry(struct work *w, const char *name)
 	e.fd = csink_spool_open_todo(w->job->spool, name);
 	err = e.fd < 0 ? e.fd : csink_send_todo_read(e.fd, &e.todo);
 	if (!csink_spool_has(w->job->spool, name)) {
-		leave_alone(w, name); /* removed meanwhile, to make room */
+		/* removed meanwhile, to make room */
 	} else if (!csink_spool_file(w->job->spool, name, e.path) ||
 		   (err && err != -EBADMSG && err != -ENOENT && err != -ELOOP)) {
 		csink_say("%s/%s.todo: %s", w->job->spool->path, name, strerror(err ? -err : ENAMETOOLONG));
-		leave_alone(w, name);
 	} else if (err) {
 		refuse_damaged(w, &e);
 	} else if (!is_for(&e.todo, w->job->s)) {
 		w->nr_others++;
-		leave_alone(w, name);
 	} else {
 		send_entry(w, &e);
 	}
@@ -267,19 +240,24 @@ static void handle_entry(struct work *w, const char *name)
 		close(e.fd);
 }
 
-/* The oldest that is not done with. False: there is none. */
-static bool find_next(const struct work *w, char name[CSINK_SPOOL_NAME])
+/*
+ * The oldest that was not looked at yet. False: there is none. The spool is listed again only when all that it had have
+ * been looked at: it may have thousands for another server.
+ */
+static bool find_next(struct work *w, char name[CSINK_SPOOL_NAME])
 {
-	struct csink_spool_names names;
-	int err = csink_spool_list(w->job->spool, &names);
-	uint32_t i = 0;
-
-	while (i < names.nr && is_left_alone(w, names.at[i]))
-		i++;
-	if (i < names.nr)
-		strcpy(name, names.at[i]);
-	free(names.at);
-	return !err && i < names.nr;
+	if (w->next == w->names.nr) {
+		free(w->names.at);
+		if (csink_spool_list(w->job->spool, &w->names))
+			w->names.nr = 0;
+		for (w->next = 0; w->next < w->names.nr && strcmp(w->names.at[w->next], w->last) <= 0; w->next++)
+			;
+	}
+	if (w->next == w->names.nr)
+		return false;
+	strcpy(w->last, w->names.at[w->next++]);
+	strcpy(name, w->last);
+	return true;
 }
 
 /* Whether this process has something to wait for, while another one sends. */
@@ -422,6 +400,6 @@ int csink_send_files(const struct csink_send_job *job, char **paths, uint32_t nr
 	if (!nr && w.is_blocked)
 		raise_status(&w, w.blocked_status);
 	say_rest(&w);
-	free(w.left_alone.at);
+	free(w.names.at);
 	return w.status;
 }

@@ -249,13 +249,18 @@ static void weigh(const char *directory, void *context)
 
 CSINK_COMPARE_BY(compare_dead, struct dead, start_realtime_ns, bytes)
 
-static bool drop(const struct dead *dead)
+/* It is counted before it is gone: a program that starts then has the number, also if this process is killed. */
+static bool drop(const char *place, const struct dead *dead)
 {
 	struct csink_reading reading;
-	bool dropped = !csink_reading_take(&reading, dead->path) && !csink_reading_remove(&reading, dead->path);
+	bool is_dropped = !csink_reading_take(&reading, dead->path) && !csink_reading_claim(&reading, dead->path);
 
+	if (is_dropped) {
+		csink_lost_runs_add(place, 1);
+		csink_run_directory_clear(dead->path);
+	}
 	csink_reading_close(&reading);
-	return dropped;
+	return is_dropped;
 }
 
 uint32_t csink_salvage_bound(const char *place, uint64_t max_bytes)
@@ -268,10 +273,8 @@ uint32_t csink_salvage_bound(const char *place, uint64_t max_bytes)
 		qsort(all.runs, all.nr, sizeof(*all.runs), compare_dead);
 	for (uint32_t i = 0; i < all.nr && all.bytes > max_bytes; i++) {
 		all.bytes -= all.runs[i].bytes;
-		nr_dropped += drop(&all.runs[i]);
+		nr_dropped += drop(place, &all.runs[i]);
 	}
-	if (nr_dropped)
-		csink_lost_runs_add(place, nr_dropped);
 	for (uint32_t i = 0; i < all.nr; i++)
 		free(all.runs[i].path);
 	free(all.runs);

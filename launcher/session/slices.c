@@ -189,10 +189,9 @@ static void send_slice(const struct csink_slices *s, const char *path)
 	err = s->on_written(s->arg, path);
 	if (spoken >= 0)
 		dup2(spoken, STDERR_FILENO);
-	if (was_away && !err)
+	/* Of several processes that send at once, one finds that the server was away until now. */
+	if (s->is_away && __atomic_exchange_n(s->is_away, err == -EAGAIN, __ATOMIC_RELAXED) && !err)
 		csink_say("slices are sent again, and those that were kept");
-	if (s->is_away)
-		*s->is_away = err == -EAGAIN;
 	close(spoken);
 	close(null);
 }

@@ -2,7 +2,7 @@
 # Targets to attach to, for the tests of attach; after lib.sh.
 is_root() { [ "$(id -u)" = 0 ]; }
 targets=
-trap 'kill -9 $targets 2>/dev/null; wait 2>/dev/null; cd / && rm -rf "$TMP"' EXIT
+trap 'kill -9 $targets 2>/dev/null; wait 2>/dev/null; remove_tmp' EXIT
 
 # start COMMAND...: a target in the background, known as $target.
 start() {

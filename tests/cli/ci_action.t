@@ -116,7 +116,7 @@ server.serve_forever()
 E2
 python3 api.py >api.out 2>&1 &
 api=$!
-trap 'kill $api 2>/dev/null; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+trap 'kill $api 2>/dev/null; remove_tmp' EXIT
 wait_until 30 test -s port
 GITHUB_API_URL=http://127.0.0.1:$(cat port)
 export GITHUB_API_URL GITHUB_REPOSITORY=a/project PULL_REQUEST=7 GITHUB_TOKEN=a-token

@@ -16,7 +16,7 @@ PATH=$TMP/bin:$PATH
 cp "$(command -v sleep)" bin/sample_sleeper
 bin/sample_sleeper 1000 &
 sleeper=$!
-trap 'kill "$sleeper"; cd / && rm -rf "$TMP"' EXIT
+trap 'kill "$sleeper"; remove_tmp' EXIT
 until grep -qx sample_sleeper "/proc/$sleeper/comm"; do :; done
 
 # Each prints what is offered for the last of its words, sorted, on one line.

@@ -10,7 +10,7 @@ XDG_RUNTIME_DIR=$TMP/shm
 TMPDIR=$TMP/none
 COUNTERSINK_PLACE=$TMP/shm
 export XDG_RUNTIME_DIR TMPDIR COUNTERSINK_PLACE
-trap 'touch "$TMP/go"; pkill -CONT -f "keep .*$TMP/shm"; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+trap 'touch "$TMP/go"; pkill -CONT -f "keep .*$TMP/shm"; remove_tmp' EXIT
 
 PYTHON=$(python3 -c 'import sys; print(sys.executable)') # not a script that finds it
 

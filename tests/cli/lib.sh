@@ -28,8 +28,14 @@ cd "$TMP" || exit 1
 XDG_RUNTIME_DIR=$(mktemp -d /dev/shm/countersink-test.XXXXXX 2>/dev/null || mktemp -d "$TMP/shm.XXXXXX") || exit 1
 TMP_RUNS=$XDG_RUNTIME_DIR
 chmod 1777 "$TMP_RUNS"
-export XDG_RUNTIME_DIR
-trap 'cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+# Nor does the spool of one test have what another one, or this user, left in it.
+XDG_STATE_HOME=$TMP_RUNS.state
+mkdir "$XDG_STATE_HOME" || exit 1
+export XDG_RUNTIME_DIR XDG_STATE_HOME
+remove_tmp() { # at the end; a test that has more to end then has a trap of its own
+	cd / && rm -rf "$TMP" "$TMP_RUNS" "$TMP_RUNS.state"
+}
+trap remove_tmp EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 

@@ -228,6 +228,17 @@ serve 503:retry=3600 'LD_PRELOAD=$SHIM SEND_SHIM=full "$SEND" --to=put+http://@A
 like "$status $(cat err)" "^4 .*; it is not kept: $TMP/spool: No space left on device\$" 'a full disk: what cannot be sent is not kept, and that is reported'
 is "$(find spool -name '*.todo' | wc -l) $(kept) $(find spool -name .new)" '1 1 ' 'a full disk: no part is left'
 
+# ---- thousands for a server that never comes back ----
+fresh
+serve 503:retry=3600 './later 0 --to=put+http://@ADDRESS@/ a.pb.gz'
+one=$(basename spool/*.todo .todo)
+for i in $(seq 3000); do
+	name=$(printf "%020d.%016x" "$i" "$i")
+	ln "spool/$one.todo" "spool/$name.todo" && ln "spool/$one.pb.gz" "spool/$name.pb.gz"
+done
+serve 200 'ulimit -t 5; "$SEND" --to=put+http://@ADDRESS@/other/%n b.pb.gz'
+is "$status $(paths) $(kept)" '0 /other/b.pb.gz 3001' 'what a spool has for another server takes little time: 3,001 in less than 5 s of the CPU'
+
 # ---- a power failure ----
 fresh
 serve 503:retry=3600 'LD_PRELOAD=$SHIM SEND_SHIM_SYNC=syncs "$SEND" -q --to=pyroscope+http://@ADDRESS@/ a.pb.gz'

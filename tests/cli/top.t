@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 children=
-trap 'kill -KILL -- $children 2>/dev/null; umount "$TMP/groups" 2>/dev/null; cd / && rm -rf "$TMP" "$TMP_RUNS"' EXIT
+trap 'kill -KILL -- $children 2>/dev/null; umount "$TMP/groups" 2>/dev/null; remove_tmp' EXIT
 mkdir -m 711 shm
 XDG_RUNTIME_DIR=$TMP/shm
 export XDG_RUNTIME_DIR

@@ -12,7 +12,7 @@ hold=$TARGETS/hold_lock
 export COUNTERSINK_RESERVE_HOOKS=$TMP/none
 tap_tested=
 
-trap 'clear_theirs; stop_agents; cd / && rm -rf "$TMP"' EXIT
+trap 'clear_theirs; stop_agents; remove_tmp' EXIT
 clear_theirs() {
 	local pid
 	for pid in $(pgrep -f "^$perfalloc"); do

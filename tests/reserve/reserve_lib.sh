@@ -27,7 +27,7 @@ stop_agents() {
 		"$AGENT" kill "$agent_state"
 	done
 }
-trap 'stop_agents; cd / && rm -rf "$TMP"' EXIT
+trap 'stop_agents; remove_tmp' EXIT
 
 # start_agent STATE [EVENT]...: and lead PCP's clients, and countersink, to it.
 start_agent() {
