@@ -169,6 +169,52 @@ static void queue(void)
 	pause();
 }
 
+#if defined(__x86_64__)
+/* 300,000,000 steps in registers, with the processor's check of alignment; then, if asked for, a load that it refuses.
+ */
+static void check_alignment(bool loads)
+{
+	uint64_t steps = 300000000;
+	uint64_t words[2] = {0};
+	const char *at = (const char *)words + 1;
+
+	/* Not in the red zone below the stack pointer. */
+	__asm__ volatile("leaq -128(%%rsp), %%rsp\n"
+			 "pushfq\n"
+			 "orl $0x40000, (%%rsp)\n"
+			 "popfq\n"
+			 "1: decq %0\n"
+			 "jnz 1b\n"
+			 "testb %b2, %b2\n"
+			 "jz 2f\n"
+			 "movq (%1), %0\n"
+			 "2: pushfq\n"
+			 "andl $~0x40000, (%%rsp)\n"
+			 "popfq\n"
+			 "leaq 128(%%rsp), %%rsp\n"
+			 : "+r"(steps)
+			 : "r"(at), "q"(loads)
+			 : "cc", "memory");
+}
+#else
+static void check_alignment(bool loads)
+{
+	if (loads)
+		raise(SIGBUS);
+}
+#endif
+
+static void check_alignment_of_none(void)
+{
+	check_alignment(false);
+	puts("aligned");
+}
+
+static void load_unaligned(void)
+{
+	check_alignment(true);
+}
+
 /* How a child ends of what it does. */
 static void child(const char *name, void (*what)(void))
 {
@@ -219,6 +265,8 @@ int main(int argc, char **argv)
 	child("sent", send);
 	child("raised in a thread", send_in_thread);
 	child("queued", queue);
+	child("a check of alignment", check_alignment_of_none);
+	child("an unaligned load", load_unaligned);
 	child("exec, ignored", exec_ignored);
 	child("exec, default", exec_default);
 	work();

@@ -12,6 +12,7 @@
  */
 #include "preload/agent/lifecycle/bus_guard.h"
 
+#include "include/internal/alignment_check.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
@@ -24,7 +25,7 @@ static void on_bus(int signo, siginfo_t *info, void *context)
 {
 	struct csink_kernel_action plain = {0};
 
-	(void)context;
+	csink_alignment_check_off(context);
 	if (info->si_code == BUS_ADRERR && csink_recording_replace((uintptr_t)info->si_addr))
 		return;
 	csink_rawcall(SYS_rt_sigaction, signo, &plain, NULL, CSINK_SET_BYTES);

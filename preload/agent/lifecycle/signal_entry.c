@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <ucontext.h>
 
+#include "include/internal/alignment_check.h"
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
@@ -184,6 +185,7 @@ void csink_signal_entry(int signo, siginfo_t *info, void *context)
 	struct csink_thread *thread = csink_self;
 	uint64_t served = 0;
 
+	csink_alignment_check_off(context);
 	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info) || (signo == SIGIO && !csink_signal_is_default(signo)))) {
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();

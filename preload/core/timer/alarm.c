@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "include/internal/alignment_check.h"
 #include "include/internal/rawcall.h"
 #include "preload/core/timer/queue.h"
 
@@ -41,6 +42,7 @@ static void on_timer(int sig, siginfo_t *info, void *context)
 	uint32_t epoch = csink_timerq_process_epoch();
 	struct csink_timerq *q;
 
+	csink_alignment_check_off(context);
 	/* Before the queue is looked up: alarm_release takes the queue away first and then looks at this. */
 	atomic_fetch_add(&signals[sig].nr_inside, 1);
 	q = atomic_load(&signals[sig].queue);
