@@ -8,18 +8,20 @@
 #include <time.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/proc.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/moment_impl.h"
 
 enum { HALF_FULL = 50, FULL = 99 }; /* per cent */
 
-/* Has the program of a recording ended, so that no sample follows? Without its end, that is known when the run is over,
- * if the recording was not collected while its process goes on. */
+/* Has the program of a recording ended, so that no sample follows? Of one that was killed, that is known when the run
+ * is over: its recording was collected as if its process went on. */
 static bool has_ended(const struct collector *c, const struct image *image)
 {
-	const struct csink_rec_header *header = &c->now->at[image->nr_moment - 1].copy.header;
+	const struct csink_moment_recording *one = &c->now->at[image->nr_moment - 1];
 
-	return header->state != CSINK_REC_LIVE || (c->slice->is_last && !c->now->at[image->nr_moment - 1].is_collected);
+	return one->copy.header.state != CSINK_REC_LIVE ||
+	       (c->slice->is_last && !(one->is_collected && csink_proc_is_running(image->pid, 0)));
 }
 
 /* Where it can still be helped: the program goes on. */
