@@ -19,6 +19,8 @@
 
 #include <stdint.h>
 
+#include "include/internal/base.h"
+
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
 #define CSINK_REC_VERSION 11
 #define CSINK_REC_SUFFIX ".rec"
@@ -370,8 +372,12 @@ struct csink_rec_wait {
 };
 #define CSINK_WAIT_OPEN_BITS 14
 #define CSINK_WAIT_DATED (1ULL << 63)
-#define CSINK_WAIT_DATED_NS 50000 /* shorter waits are not dated */
-#define CSINK_WAIT_OTHER_LOCKS 0  /* in place of an address: all for which there was no more room */
+/* Shorter waits are not dated; nor are any less than twice as long, once there are so many, and so on. */
+#define CSINK_WAIT_DATED_NS 50000
+#define CSINK_WAIT_DATED_BITS 14
+#define CSINK_WAIT_DATED_LEAST_NS(nr_dated)                                                                            \
+	((uint64_t)CSINK_WAIT_DATED_NS << CSINK_MIN((nr_dated) >> CSINK_WAIT_DATED_BITS, 30))
+#define CSINK_WAIT_OTHER_LOCKS 0 /* in place of an address: all for which there was no more room */
 enum csink_wait_holder {
 	CSINK_WAIT_UNKNOWN,   /* it released the lock in a way that was not seen */
 	CSINK_WAIT_HAND_OFF,  /* the lock was free, the waiter not on a CPU yet */
@@ -379,7 +385,8 @@ enum csink_wait_holder {
 	CSINK_WAIT_IN_USE, /* no wait: what is in use at the end of an allocation by this stack, in bytes and objects */
 	CSINK_WAIT_MADE,   /* no wait: open is the address behind the call that initialised the lock */
 	CSINK_WAIT_OTHERS, /* another process: of a lock that processes share */
-	CSINK_WAIT_NOT_ENDED, /* of waits for locks that have not ended alone */
+	/* Waits for locks that have not ended; the sums are of those whose lock was not released since they ended. */
+	CSINK_WAIT_NOT_ENDED,
 	/* No holder ends the wait; the lock is the object that was waited for, but of JOIN. */
 	CSINK_WAIT_SEMAPHORE,
 	CSINK_WAIT_JOIN, /* for a thread's end */

@@ -226,7 +226,9 @@ void csink_collect_free(struct collector *c)
 		free(c->modules[i].image);
 	}
 	free(c->holders);
+	csink_table_free(&c->known_holders);
 	free(c->made_locks);
+	csink_table_free(&c->known_made_locks);
 	csink_lock_names_free(c->lock_names);
 	free(c->images);
 	free(c->modules);

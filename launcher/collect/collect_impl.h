@@ -118,12 +118,14 @@ struct collector {
 		uint32_t locations[3], nr;
 	} * holders;
 	uint32_t nr_holders, cap_holders;
+	struct csink_table known_holders;
 	/* Of locks that are no variables, where they were initialised: likewise. */
 	struct made_lock {
 		uint32_t location;
 		const char *kind; /* what it is, if no lock; "" */
 	} * made_locks;
 	uint32_t nr_made_locks, cap_made_locks;
+	struct csink_table known_made_locks;
 	struct csink_lock_names *lock_names; /* NULL: none yet */
 	csink_str_t latest_exe;              /* of a recording with allocations: its file was looked into */
 	uint32_t nr_without_in_use; /* processes that ended in a way that left no time to see what was in use */
@@ -252,8 +254,11 @@ struct csink_collect_part {
 /** All images by PID, those of a process in order. Returns a malloc'ed array, or NULL without memory. */
 struct csink_collect_part *csink_collect_parts(const struct collector *c);
 
-/** The name of a lock as a string of the profile; 0: it is in no object's data. */
-csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, uint64_t address);
+/** Names of locks are of a recording's modules from here on, as long as it is read. Returns 0 or -ENOMEM. */
+int csink_collect_lock_modules(struct collector *c, const struct csink_recorded *rec);
+
+/** The name of a lock of that recording as a string of the profile; 0: it is in no object's data. */
+csink_str_t csink_collect_lock_name(struct collector *c, uint64_t address);
 void csink_lock_names_free(struct csink_lock_names *names);
 
 /** Give the labels of holders, and of locks that were made somewhere, their text: functions have names now. */

@@ -7,9 +7,13 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "include/internal/grow.h"
+#include "launcher/base/hash.h"
 #include "launcher/base/move.h"
+#include "launcher/base/proc.h"
 #include "launcher/base/search.h"
+#include "launcher/base/table.h"
 #include "launcher/collect/collect_frames.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/moment.h"
@@ -391,12 +395,11 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 			row->node == CSINK_RECORDED_NONE ? 0 : r->rec->nodes[r->rec->nodes[row->node].root].pc);
 	for (uint32_t i = 0; i < nr && found.nr < CSINK_ARRAY_SIZE(found.locations); i++)
 		found.locations[found.nr++] = callers[i];
-	for (index = 0; index < c->nr_holders; index++)
-		if (!memcmp(&c->holders[index], &found, sizeof(found)))
-			break;
-	if (index == c->nr_holders && !CSINK_GROW(c->holders, c->nr_holders, c->cap_holders))
-		c->holders[c->nr_holders++] = found;
-	label.num = (int64_t)index + 1;
+	label.num = CSINK_TABLE_INTERN(c->known_holders, (uint32_t)csink_hash_bytes(&found, sizeof(found)),
+				       !memcmp(&c->holders[id - 1], &found, sizeof(found)),
+				       CSINK_APPEND(c->holders, c->nr_holders, c->cap_holders, found));
+	if (!label.num)
+		r->frames.err = -ENOMEM;
 	return label;
 }
 
@@ -439,12 +442,10 @@ static struct csink_profile_label made_label(struct reading *r, uint64_t lock, c
 	if (low == r->nr_sites || r->sites[low].lock != lock || !r->sites[low].address)
 		return label;
 	made.location = csink_frames_leaf(&r->frames, r->sites[low].address - 1, UINT64_MAX >> 1);
-	for (low = 0; low < c->nr_made_locks; low++)
-		if (c->made_locks[low].location == made.location && !strcmp(c->made_locks[low].kind, kind))
-			break;
-	if (low == c->nr_made_locks && !CSINK_APPEND(c->made_locks, c->nr_made_locks, c->cap_made_locks, made))
-		return label;
-	label.num = (int64_t)low + 1;
+	label.num = CSINK_TABLE_INTERN(c->known_made_locks, made.location,
+				       c->made_locks[id - 1].location == made.location &&
+					       !strcmp(c->made_locks[id - 1].kind, kind),
+				       CSINK_APPEND(c->made_locks, c->nr_made_locks, c->cap_made_locks, made));
 	return label;
 }
 
@@ -459,7 +460,7 @@ static struct csink_profile_label awaited(struct reading *r, const struct csink_
 	const char *kind = (wait->holder < CSINK_WAIT_NR_HOLDERS ? kinds[wait->holder] : NULL) ?: "", *name = "";
 	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK)};
 	bool is_join = wait->holder == CSINK_WAIT_JOIN;
-	csink_str_t plain = is_join ? 0 : csink_collect_lock_name(r->c, r->rec, wait->lock);
+	csink_str_t plain = is_join ? 0 : csink_collect_lock_name(r->c, wait->lock);
 	char text[512] = "[join]";
 	int length;
 
@@ -486,7 +487,8 @@ static struct csink_profile_label awaited(struct reading *r, const struct csink_
 	return label;
 }
 
-/* When a process ended: of one that was killed, as far as that is known, at most the end of the run. */
+/* When a process ended: of one that was killed, as far as that is known, at most the end of the run; now, if it runs.
+ */
 static uint64_t end_of(const struct reading *r)
 {
 	const struct csink_outside *outside = r->c->outside;
@@ -494,12 +496,20 @@ static uint64_t end_of(const struct reading *r)
 
 	if (r->image->nr_moment)
 		return csink_moment_ns(r->c->now);
-	if (r->rec->header.state != CSINK_REC_LIVE || !outside)
+	if (r->rec->header.state != CSINK_REC_LIVE)
 		return end_ns;
+	if (!outside)
+		return csink_proc_is_running(r->image->pid, 0) ? CSINK_MAX(end_ns, csink_monotonic_ns()) : end_ns;
 	for (uint32_t i = 0; i < outside->nr_processes; i++)
 		if (outside->processes[i].pid == r->image->pid && outside->processes[i].end_ns)
 			return CSINK_MAX(end_ns, outside->processes[i].end_ns);
 	return outside->wall_ns ? CSINK_MAX(end_ns, r->c->images[0].start_ns + outside->wall_ns) : end_ns;
+}
+
+/* Is what has not ended part of this profile? Of slices, that in which the program ends has it. */
+static bool has_ends(const struct reading *r)
+{
+	return !r->c->slice || !(r->image->is_open || r->image->is_past);
 }
 
 /* How long waits that have not ended lasted until then. Returns how many they are. */
@@ -509,7 +519,7 @@ static uint32_t open_waits(const struct reading *r, const struct csink_rec_wait 
 	uint32_t nr = wait->open & ((1 << CSINK_WAIT_OPEN_BITS) - 1);
 
 	*ns = 0;
-	if (!nr || r->c->slice) /* a slice has those that ended in it */
+	if (!nr || !has_ends(r))
 		return 0;
 	end_ns = end_of(r);
 	us = (nr * (end_ns / 1000) - (wait->open >> CSINK_WAIT_OPEN_BITS)) & mask;
@@ -518,7 +528,8 @@ static uint32_t open_waits(const struct reading *r, const struct csink_rec_wait 
 	return nr;
 }
 
-static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint32_t first)
+/* @is_total  it is in the sum that the process has of all waits. */
+static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint32_t first, bool is_total)
 {
 	uint32_t index = csink_recorded_row_at(r->rec, wait->waiter >> 1), base;
 	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
@@ -534,8 +545,10 @@ static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint3
 	row = &r->rec->rows[index];
 	values[r->types[first] + 1] = csink_add(claimed(wait->delay_ns), claimed(open_ns));
 	values[r->types[first + 1] + 1] = csink_add(claimed(wait->contentions), nr_open);
-	r->spreads[first].given = csink_add(r->spreads[first].given, claimed(wait->delay_ns));
-	r->spreads[first + 1].given = csink_add(r->spreads[first + 1].given, claimed(wait->contentions));
+	if (is_total) {
+		r->spreads[first].given = csink_add(r->spreads[first].given, claimed(wait->delay_ns));
+		r->spreads[first + 1].given = csink_add(r->spreads[first + 1].given, claimed(wait->contentions));
+	}
 	base = row_labels(r, row);
 	set = &r->c->p->label_sets[base];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
@@ -543,6 +556,19 @@ static void add_wait(struct reading *r, const struct csink_rec_wait *wait, uint3
 	labels[set->nr + 1] = holder_label(r, wait->holder);
 	base = csink_profile_labels_add(r->c->p, labels, set->nr + 2);
 	add_stack(r, row, base, values);
+}
+
+/* Waits that go on, and those whose lock was taken and not released since, so that who had it before is not known. */
+static void add_not_ended(struct reading *r, const struct csink_rec_wait *wait, uint32_t first)
+{
+	struct csink_rec_wait open = *wait, pending = *wait;
+
+	open.delay_ns = open.contentions = 0;
+	add_wait(r, &open, first, false);
+	pending.open = 0;
+	pending.holder = CSINK_WAIT_UNKNOWN;
+	if (has_ends(r))
+		add_wait(r, &pending, first, false);
 }
 
 /* When a lock was released that a thread waited for, and by which thread: for the critical path. Its time is no part of
@@ -590,20 +616,30 @@ static void add_in_use(struct reading *r, const struct csink_rec_wait *wait, uin
 static void add_waits(struct reading *r)
 {
 	uint32_t waited = event_with(r->rec, CSINK_EVENT_WAITED), in_use = event_with(r->rec, CSINK_EVENT_IN_USE);
-	uint32_t nr = r->rec->header.nr_events;
+	uint32_t nr = r->rec->header.nr_events, nr_dated = 0;
 
-	if (find_sites(r))
+	if (r->rec->nr_waits && (find_sites(r) || csink_collect_lock_modules(r->c, r->rec)))
 		r->frames.err = -ENOMEM;
 	for (uint32_t i = 0; i < r->rec->nr_waits && !r->frames.err; i++) {
 		const struct csink_rec_wait *wait = r->rec->waits[i];
 
+		nr_dated += wait->contentions >= CSINK_WAIT_DATED;
 		if (wait->holder == CSINK_WAIT_IN_USE && in_use + 1 < nr)
 			add_in_use(r, wait, in_use);
 		else if (wait->contentions & CSINK_WAIT_DATED)
 			add_release(r, wait);
+		else if (wait->holder == CSINK_WAIT_NOT_ENDED && waited + 1 < nr)
+			add_not_ended(r, wait, waited);
 		else if (wait->holder != CSINK_WAIT_IN_USE && wait->holder != CSINK_WAIT_MADE && waited + 1 < nr)
-			add_wait(r, wait, waited);
+			add_wait(r, wait, waited, true);
 	}
+	if (nr_dated >> CSINK_WAIT_DATED_BITS)
+		csink_collect_tally(
+			r->c, CSINK_FACT_NOTE,
+			"after %u waits for locks in a %s process, the critical path leaves out who ended those "
+			"of less than %.1f ms",
+			1U << CSINK_WAIT_DATED_BITS, r->rec->header.comm,
+			(double)CSINK_WAIT_DATED_LEAST_NS(nr_dated) / 1e6);
 }
 
 /* Allocations of a process too few to have a sample, and waits in threads that are not known. */

@@ -2,6 +2,7 @@
  * Names of locks, and of who holds them. A lock that is a variable has its symbol, another one its address. The
  * launcher's one thread.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <inttypes.h>
@@ -14,9 +15,11 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/format.h"
+#include "launcher/base/hash.h"
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/search.h"
+#include "launcher/base/table.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/profile/append_functions.h"
 #include "launcher/profile/demangle.h"
@@ -25,7 +28,7 @@
 
 /* ---- variables of objects ---- */
 
-enum { MAX_NAMES = 64 << 20 }; /* bytes of all of them */
+enum { MAX_NAMES = 64 << 20 }; /* bytes of all variables */
 
 struct variable {
 	uint64_t start, end;
@@ -43,7 +46,10 @@ struct object {
 struct csink_lock_names {
 	struct object *all;
 	uint32_t nr, cap;
-	size_t bytes; /* of names */
+	struct csink_table known;
+	size_t bytes;                            /* of variables */
+	const struct csink_rec_module **modules; /* of the recording that is read, by where they start */
+	uint32_t nr_modules;
 };
 
 static void learn_bounds(struct object *object, Elf *elf)
@@ -86,7 +92,7 @@ static void learn_variables(struct collector *c, struct object *object, Elf *elf
 				free(copy);
 				break;
 			}
-			c->lock_names->bytes += strlen(copy) + 1;
+			c->lock_names->bytes += strlen(copy) + 1 + sizeof(*object->all);
 			object->all[object->nr++] = (struct variable){sym.st_value, sym.st_value + sym.st_size, copy};
 		}
 	}
@@ -110,26 +116,34 @@ static void learn(struct collector *c, struct object *object, const char *path)
 	elf_end(elf);
 }
 
+/* Returns its number, from 1; 0: no memory. */
+static uint32_t add_object(struct collector *c, const struct csink_rec_module *module, csink_str_t path)
+{
+	struct csink_lock_names *names = c->lock_names;
+	struct object *object;
+
+	if (CSINK_GROW(names->all, names->nr, names->cap))
+		return 0;
+	object = &names->all[names->nr++];
+	*object = (struct object){.path = path, .low = UINT64_MAX, .build_id_len = module->build_id_len};
+	memcpy(object->build_id, module->build_id, module->build_id_len);
+	learn(c, object, module->path);
+	return names->nr;
+}
+
 /* NULL without memory. */
 static const struct object *object_of(struct collector *c, const struct csink_rec_module *module)
 {
 	struct csink_lock_names *names = c->lock_names;
 	csink_str_t path = csink_profile_str(c->p, module->path);
-	struct object *object;
+	uint64_t build = csink_hash_bytes(module->build_id, module->build_id_len);
+	uint32_t found = CSINK_TABLE_INTERN(
+		names->known, (uint32_t)csink_hash_pair(path, build),
+		names->all[id - 1].path == path && names->all[id - 1].build_id_len == module->build_id_len &&
+			!memcmp(names->all[id - 1].build_id, module->build_id, module->build_id_len),
+		add_object(c, module, path));
 
-	if (!names)
-		names = c->lock_names = calloc(1, sizeof(*names));
-	for (uint32_t i = 0; names && i < names->nr; i++)
-		if (names->all[i].path == path && names->all[i].build_id_len == module->build_id_len &&
-		    !memcmp(names->all[i].build_id, module->build_id, module->build_id_len))
-			return &names->all[i];
-	if (!names || CSINK_GROW(names->all, names->nr, names->cap))
-		return NULL;
-	object = &names->all[names->nr++];
-	*object = (struct object){.path = path, .low = UINT64_MAX, .build_id_len = module->build_id_len};
-	memcpy(object->build_id, module->build_id, module->build_id_len);
-	learn(c, object, module->path);
-	return object;
+	return found ? &names->all[found - 1] : NULL;
 }
 
 void csink_lock_names_free(struct csink_lock_names *names)
@@ -139,8 +153,11 @@ void csink_lock_names_free(struct csink_lock_names *names)
 			free(names->all[i].all[k].name);
 		free(names->all[i].all);
 	}
-	if (names)
+	if (names) {
 		free(names->all);
+		csink_table_free(&names->known);
+		free(names->modules);
+	}
 	free(names);
 }
 
@@ -155,20 +172,44 @@ static const struct variable *variable_at(const struct object *object, uint64_t 
 	return NULL;
 }
 
-/* Data follows code: of the objects whose code is below an address, the nearest; of several at one place, one after the
- * other, the last. */
-static const struct csink_rec_module *module_below(const struct csink_recorded *rec, uint64_t address)
+/* Of several at one place, one after the other, in the order of the recording. */
+static int compare_modules(const void *a, const void *b)
 {
-	const struct csink_rec_module *nearest = NULL;
+	const struct csink_rec_module *left = *(const struct csink_rec_module *const *)a;
+	const struct csink_rec_module *right = *(const struct csink_rec_module *const *)b;
 
-	for (uint32_t i = 0; i < rec->nr_modules; i++)
-		if (!rec->modules[i]->is_vdso && rec->modules[i]->start <= address &&
-		    (!nearest || rec->modules[i]->start >= nearest->start))
-			nearest = rec->modules[i];
-	return nearest;
+	return CSINK_COMPARE(left->start, right->start) ?: CSINK_COMPARE(left, right);
 }
 
-csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_recorded *rec, uint64_t address)
+int csink_collect_lock_modules(struct collector *c, const struct csink_recorded *rec)
+{
+	struct csink_lock_names *names = c->lock_names ?: calloc(1, sizeof(*names));
+
+	c->lock_names = names;
+	if (!names)
+		return -ENOMEM;
+	free(names->modules);
+	names->nr_modules = 0;
+	names->modules = calloc((size_t)rec->nr_modules + 1, sizeof(*names->modules));
+	if (!names->modules)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < rec->nr_modules; i++)
+		if (!rec->modules[i]->is_vdso)
+			names->modules[names->nr_modules++] = rec->modules[i];
+	qsort(names->modules, names->nr_modules, sizeof(*names->modules), compare_modules);
+	return 0;
+}
+
+/* Data follows code: of the objects whose code is below an address, the nearest; of several at one place, the last.
+ * NULL: none. */
+static const struct csink_rec_module *module_below(const struct csink_lock_names *names, uint64_t address)
+{
+	uint32_t above = CSINK_LOWER(names->nr_modules, at, names->modules[at]->start <= address);
+
+	return above ? names->modules[above - 1] : NULL;
+}
+
+csink_str_t csink_collect_lock_name(struct collector *c, uint64_t address)
 {
 	const struct csink_rec_module *module;
 	const struct variable *variable;
@@ -178,7 +219,7 @@ csink_str_t csink_collect_lock_name(struct collector *c, const struct csink_reco
 
 	if (address == CSINK_WAIT_OTHER_LOCKS)
 		return csink_profile_str(c->p, "[other locks]");
-	module = module_below(rec, address);
+	module = module_below(c->lock_names, address);
 	object = module ? object_of(c, module) : NULL;
 	at = module ? address - module->bias : 0;
 	if (!object || at < object->low || at >= object->high)

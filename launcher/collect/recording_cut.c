@@ -164,6 +164,9 @@ static void subtract_waits(struct csink_recorded *rec, const struct csink_record
 		if ((char *)wait - (char *)rec->data != (const char *)old - (const char *)before->data)
 			continue;
 		k++;
+		/* What is there now, no sums. */
+		if (wait->holder == CSINK_WAIT_NOT_ENDED)
+			continue;
 		/* The end of a wait that was just being written then: its time came after. */
 		if (wait->contentions & CSINK_WAIT_DATED && !old->delay_ns)
 			continue;

@@ -76,13 +76,13 @@ static void choose_tries(void)
 
 /* ---- who waits ---- */
 
-enum { NR_SLOTS = 4096, NR_RELEASES = 64, PENDING = UINT32_MAX, READER = UINT32_MAX };
+enum { NR_SLOTS = 4096, NR_RELEASES = 100 /* in a page */, PENDING = UINT32_MAX, READER = UINT32_MAX };
 
 /* A release of a lock that somebody waited for. */
 struct release {
 	_Atomic uint64_t time_ns; /* 0: it is being written */
 	_Atomic uint64_t lock;
-	_Atomic uint64_t had_ns; /* since when the thread held it; 0: not known, as it did not wait for it */
+	_Atomic uint64_t had_ns; /* since when the thread had it; 0: not known, as no thread waited then */
 	_Atomic uint32_t holder; /* the agent's number of a stack; PENDING: it is being walked */
 	_Atomic uint32_t owner;  /* the thread, in the lock's own words; READER: one of several */
 };
@@ -107,23 +107,54 @@ struct wait {
 	uint64_t begin_ns, end_ns;
 	uint32_t waiter;
 	uint32_t first_release, last_release; /* of the slot, by their numbers */
-	uint32_t owner; /* of a lock that processes share: who had it as the wait began; 0: not known */
-	bool is_shared; /* it is such a lock, and this thread has it now */
-	bool is_late;   /* who released it last was still being walked */
+	uint32_t owner;  /* of a lock that processes share: who had it as the wait began; 0: not known */
+	bool is_shared;  /* it is such a lock, and this thread has it now */
+	bool is_late;    /* who released it last was still being walked */
+	bool is_refused; /* it ended without the lock, as its time was over */
+	uint32_t nr_forks;
+	struct csink_rec_wait *pending; /* has it until its lock is released; NULL: none */
 };
 
 static __thread struct {
 	struct wait wait;
+	/* Locks that it took lately while other threads waited, and when. */
+	struct taken {
+		const void *lock;
+		uint64_t time_ns;
+	} taken[4];
+	uint32_t next_taken;
 } self __attribute__((tls_model("initial-exec")));
 
-static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t nr)
+static void note_taken(const void *lock, uint64_t time_ns)
 {
-	struct csink_rec_wait *entry = ns || nr ? csink_lock_entry(wait->waiter, holder, (uintptr_t)wait->lock) : NULL;
+	self.taken[self.next_taken++ % CSINK_ARRAY_SIZE(self.taken)] = (struct taken){lock, time_ns};
+}
 
+/* Since when this thread has a lock, and forgotten with it; 0: not known, no other thread waited then. */
+static uint64_t taken_ns(const void *lock)
+{
+	uint64_t time_ns = 0;
+
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(self.taken); i++)
+		if (self.taken[i].lock == lock) {
+			time_ns = CSINK_MAX(time_ns, self.taken[i].time_ns);
+			self.taken[i].lock = NULL;
+		}
+	return time_ns;
+}
+
+static void add_to(struct csink_rec_wait *entry, uint64_t ns, uint64_t nr)
+{
 	if (!entry)
 		return;
 	__atomic_fetch_add(&entry->delay_ns, ns, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&entry->contentions, nr, __ATOMIC_RELAXED);
+}
+
+static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t nr)
+{
+	if (ns || nr)
+		add_to(csink_lock_entry(wait->waiter, holder, (uintptr_t)wait->lock), ns, nr);
 }
 
 struct cut {
@@ -132,17 +163,21 @@ struct cut {
 };
 
 static bool has_timeline;
+static _Atomic uint32_t nr_dated;
 
-/* The release that ended a wait, with its time: the critical path goes on there. */
+/* The release that ended a wait, with its time: the critical path goes on there. So many that a recording has room for
+ * them, however long it gets. */
 static void date(const struct wait *wait, const struct cut *last)
 {
 	struct csink_rec_wait *entry = NULL;
 
 	if (has_timeline && last->holder >= CSINK_WAIT_NR_HOLDERS &&
-	    wait->end_ns - wait->begin_ns >= CSINK_WAIT_DATED_NS)
+	    wait->end_ns - wait->begin_ns >=
+		    CSINK_WAIT_DATED_LEAST_NS(atomic_load_explicit(&nr_dated, memory_order_relaxed)))
 		entry = csink_lock_agent.entry(wait->waiter, last->holder, (uintptr_t)wait->lock);
 	if (!entry)
 		return;
+	atomic_fetch_add_explicit(&nr_dated, 1, memory_order_relaxed);
 	/* Without a time, a reader passes it over. */
 	__atomic_store_n(&entry->contentions, CSINK_WAIT_DATED, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->delay_ns, last->time_ns, __ATOMIC_RELEASE);
@@ -183,30 +218,60 @@ static bool is_others(const struct wait *wait, const struct cut *first)
 }
 
 /*
- * From a release to the next one. Readers hold the lock together: each of those that release it later has a share.
- * @nobody  who had it before one of them did.
+ * Since when each of them had the lock, in the wait: @since. Readers that took it in this wait, and who waited for it,
+ * have the time of that; others had it from the beginning, or since the one before gave it back.
  */
-static void add_slice(const struct wait *wait, const struct cut *cuts, uint32_t nr, uint64_t from_ns, uint32_t nobody)
+static void find_since(const struct wait *wait, const struct cut *cuts, uint32_t nr, uint64_t *since)
 {
-	uint64_t end_ns = cuts->time_ns, held_ns = CSINK_MAX(cuts->had_ns, from_ns), share_ns;
-	bool is_first = from_ns == wait->begin_ns, begins_with_others = is_first && is_others(wait, cuts);
-	uint32_t nr_together = 1, left;
+	uint64_t alone_ns = wait->begin_ns;
 
-	while (cuts->owner == READER && nr_together < nr && cuts[nr_together].owner == READER)
-		nr_together++;
-	left = nr_together;
-	for (uint32_t i = 1; i < nr_together; i++) {
-		held_ns = CSINK_MIN(held_ns, CSINK_MAX(cuts[i].had_ns, from_ns));
-		left -= cuts[i].had_ns >= end_ns;
+	for (uint32_t i = 0; i < nr; i++) {
+		bool is_alone = cuts[i].owner != READER;
+
+		since[i] = CSINK_MAX(cuts[i].had_ns, is_alone && i ? cuts[i - 1].time_ns : alone_ns);
+		if (is_alone)
+			alone_ns = cuts[i].time_ns;
 	}
-	if (begins_with_others && !cuts->had_ns)
-		held_ns = end_ns;
-	add(wait, nobody, held_ns - from_ns, begins_with_others);
-	share_ns = (end_ns - held_ns) / left;
-	for (uint32_t i = 1; i < nr_together; i++)
-		if (cuts[i].had_ns < end_ns)
-			add(wait, cuts[i].holder, share_ns, 0);
-	add(wait, cuts->holder, end_ns - held_ns - share_ns * (left - 1), is_first && !begins_with_others);
+	if (nr && !cuts[0].had_ns && is_others(wait, cuts))
+		since[0] = cuts[0].time_ns;
+}
+
+/*
+ * Divide the time until the last release among those who held the lock: readers hold it together, and have equal parts
+ * of each time in which as many did. @nobody  has the time in which none of them did. Of more releases than there is
+ * room for, it is not known who had the lock before the first one that is left.
+ */
+static void add_held(const struct wait *wait, const struct cut *cuts, uint32_t nr, uint32_t nobody)
+{
+	uint64_t since[NR_RELEASES], held_ns[NR_RELEASES] = {0}, from_ns = wait->begin_ns, free_ns = 0, to_ns;
+	bool begins_with_others = is_others(wait, cuts),
+	     is_cut = wait->last_release - wait->first_release > NR_RELEASES;
+
+	find_since(wait, cuts, nr, since);
+	if (is_cut) {
+		add(wait, CSINK_WAIT_UNKNOWN, cuts[0].time_ns - from_ns, 1);
+		from_ns = cuts[0].time_ns;
+	}
+	for (uint32_t first = 0; first < nr; from_ns = to_ns) {
+		uint32_t nr_together = 0;
+
+		/* To where another one takes or releases it. Those before @first have released it. */
+		to_ns = cuts[first].time_ns;
+		for (uint32_t i = first; i < nr; i++) {
+			if (since[i] > from_ns)
+				to_ns = CSINK_MIN(to_ns, since[i]);
+			nr_together += since[i] <= from_ns;
+		}
+		for (uint32_t i = first; nr_together && i < nr; i++)
+			if (since[i] <= from_ns)
+				held_ns[i] += (to_ns - from_ns) / nr_together;
+		free_ns += nr_together ? (to_ns - from_ns) % nr_together : to_ns - from_ns;
+		while (first < nr && cuts[first].time_ns <= to_ns)
+			first++;
+	}
+	add(wait, nobody, free_ns, begins_with_others && !is_cut);
+	for (uint32_t i = 0; i < nr; i++)
+		add(wait, cuts[i].holder, held_ns[i], !i && !begins_with_others && !is_cut);
 }
 
 /*
@@ -219,7 +284,6 @@ static void finish_wait(void)
 	struct cut cuts[NR_RELEASES];
 	struct wait wait = self.wait;
 	struct slot *slot = slot_of(wait.lock);
-	uint64_t from_ns = wait.begin_ns;
 	uint32_t nr, nobody = CSINK_WAIT_HAND_OFF;
 	bool is_late;
 
@@ -229,22 +293,21 @@ static void finish_wait(void)
 		return;
 	}
 	self.wait.lock = NULL;
+	add_to(wait.pending, wait.begin_ns - wait.end_ns, UINT64_MAX);
 	csink_lock_agent.total(wait.end_ns - wait.begin_ns, 1);
-	if (nr && wait.last_release - wait.first_release > NR_RELEASES)
-		cuts[0].holder = CSINK_WAIT_UNKNOWN; /* there is no room for those before */
 	if (is_others(&wait, nr ? cuts : NULL))
 		atomic_store_explicit(&slot->has_others, 1, memory_order_relaxed);
 	if (wait.is_shared && atomic_load_explicit(&slot->has_others, memory_order_relaxed))
 		nobody = CSINK_WAIT_OTHERS;
-	for (uint32_t i = 0; i < nr; i++) {
-		add_slice(&wait, cuts + i, nr - i, from_ns, nobody);
-		from_ns = cuts[i].time_ns;
-	}
+	if (nr)
+		add_held(&wait, cuts, nr, nobody);
+	if (wait.is_refused && nobody == CSINK_WAIT_HAND_OFF)
+		nobody = CSINK_WAIT_UNKNOWN; /* who had it does not release it yet */
 	if (nr && nobody == CSINK_WAIT_HAND_OFF)
 		date(&wait, &cuts[nr - 1]);
 	if (!nr && nobody == CSINK_WAIT_HAND_OFF)
 		nobody = CSINK_WAIT_UNKNOWN;
-	add(&wait, nobody, wait.end_ns - from_ns, !nr);
+	add(&wait, nobody, wait.end_ns - (nr ? cuts[nr - 1].time_ns : wait.begin_ns), !nr);
 }
 
 /* ---- slow halves ---- */
@@ -305,7 +368,6 @@ static bool is_shared(const void *lock, enum csink_lock_how how)
  */
 static uint32_t begin_wait(struct wait *wait, struct slot *slot, const struct csink_caller *caller)
 {
-	struct csink_rec_wait *entry = NULL;
 	uint32_t nr = 0;
 	uint64_t mask;
 
@@ -317,8 +379,8 @@ static uint32_t begin_wait(struct wait *wait, struct slot *slot, const struct cs
 	}
 	wait->waiter = csink_lock_walk(caller);
 	if (wait->waiter)
-		entry = csink_lock_entry(wait->waiter, CSINK_WAIT_NOT_ENDED, (uintptr_t)wait->lock);
-	nr = csink_lock_wait_begun(entry, wait->begin_ns, &slot->nr_waiting, caller);
+		wait->pending = csink_lock_entry(wait->waiter, CSINK_WAIT_NOT_ENDED, (uintptr_t)wait->lock);
+	nr = csink_lock_wait_begun(wait->pending, wait->begin_ns, &slot->nr_waiting, caller);
 	csink_unblock(&mask);
 	return nr;
 }
@@ -327,7 +389,7 @@ static uint32_t begin_wait(struct wait *wait, struct slot *slot, const struct cs
 static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct slot *slot = slot_of(lock);
-	struct wait wait = {.lock = lock, .begin_ns = csink_lock_agent.now_ns()};
+	struct wait wait = {.lock = lock, .begin_ns = csink_lock_agent.now_ns(), .nr_forks = csink_lock_nr_forks};
 	uint64_t mask;
 	uint32_t nr;
 	int err;
@@ -345,12 +407,16 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 		csink_lock_wait_over(nr, caller);
 	else
 		csink_lock_count_down(&slot->nr_waiting);
+	if (wait.nr_forks != csink_lock_nr_forks)
+		return err; /* a handler has forked, and returned: the wait is the parent's */
 	if (!wait.waiter) {
 		csink_lock_agent.total(wait.end_ns - wait.begin_ns, 1);
 	} else if (csink_block(&mask)) {
+		note_taken(lock, wait.end_ns);
 		self.wait = wait;
+		add_to(wait.pending, wait.end_ns - wait.begin_ns, 1);
 		if (err && err != EOWNERDEAD) { /* no release follows */
-			self.wait.is_late = true;
+			self.wait.is_late = self.wait.is_refused = true;
 			self.wait.is_shared = false;
 			finish_wait();
 		}
@@ -362,6 +428,7 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 /* Before the lock is released: the place for who does it. NULL: no thread waits. */
 static struct release *begin_release(struct slot *slot, const void *lock, enum csink_lock_how how)
 {
+	uint64_t had_ns = taken_ns(lock);
 	struct release *all, *release;
 	uint32_t owner;
 
@@ -382,7 +449,7 @@ static struct release *begin_release(struct slot *slot, const void *lock, enum c
 	atomic_store_explicit(&release->time_ns, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&release->lock, (uintptr_t)lock, memory_order_relaxed);
-	atomic_store_explicit(&release->had_ns, self.wait.lock == lock ? self.wait.end_ns : 0, memory_order_relaxed);
+	atomic_store_explicit(&release->had_ns, had_ns, memory_order_relaxed);
 	owner = owner_of(lock, how);
 	atomic_store_explicit(&release->owner, how == RW_UNLOCK && !owner ? READER : owner, memory_order_relaxed);
 	atomic_store_explicit(&release->holder, PENDING, memory_order_relaxed);
@@ -453,26 +520,42 @@ void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const str
 
 /* ---- what the program calls ---- */
 
+static inline __attribute__((always_inline)) bool has_waiters(const void *lock)
+{
+	return atomic_load_explicit(&slot_of(lock)->nr_waiting, memory_order_relaxed);
+}
+
 static inline __attribute__((always_inline)) bool is_watched(const void *lock)
 {
-	return atomic_load_explicit(&slot_of(lock)->nr_waiting, memory_order_relaxed) || self.wait.lock == lock;
+	return has_waiters(lock) || self.wait.lock == lock;
+}
+
+/* A lock that was free, and that others wait for. */
+static void take_from_others(const void *lock)
+{
+	if (!csink_lock_passes_on())
+		note_taken(lock, csink_lock_agent.now_ns());
 }
 
 /*
  * Taken if it is free, as by the call itself: with the same results, but for BUSY. What libc refuses of a lock that is
- * free, too, is left to it.
+ * free, too, is left to it. @notes  whether it is noted when it is taken while others wait: readers hold it together.
  */
-#define LOCK_CHECKED(name, arguments, values, try, busy, how, b, c, is_right)                                          \
+#define LOCK_CHECKED(name, arguments, values, try, busy, how, b, c, is_right, notes)                                   \
 	CSINK_EXPORT int name arguments                                                                                \
 	{                                                                                                              \
 		int err = CSINK_LIKELY(is_right) ? next.try(lock) : CSINK_LOCK_NONE;                                   \
                                                                                                                        \
+		if (notes && CSINK_LIKELY(!err) && CSINK_UNLIKELY(has_waiters(lock)))                                  \
+			take_from_others(lock);                                                                        \
 		if (CSINK_LIKELY(err != (busy)))                                                                       \
 			return CSINK_UNLIKELY(err == CSINK_LOCK_NONE) ? next.name values : err;                        \
 		return csink_slow_entry_int((uintptr_t)lock, (uintptr_t)(b), (uintptr_t)(c), how);                     \
 	}
 #define LOCK(name, arguments, values, try, busy, how, b, c)                                                            \
-	LOCK_CHECKED(name, arguments, values, try, busy, how, b, c, true)
+	LOCK_CHECKED(name, arguments, values, try, busy, how, b, c, true, false)
+#define RW_LOCK(name, arguments, values, try, how, b, c, is_right)                                                     \
+	LOCK_CHECKED(name, arguments, values, try, EBUSY, how, b, c, is_right, true)
 #define UNLOCK(name, arguments, how)                                                                                   \
 	CSINK_EXPORT int name arguments                                                                                \
 	{                                                                                                              \
@@ -485,21 +568,22 @@ LOCK(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), pthread_mutex_trylock
 LOCK(pthread_mutex_timedlock, (pthread_mutex_t * lock, const struct timespec *until), (lock, until),
      pthread_mutex_trylock, EBUSY, MUTEX_TIMED, until, 0)
 LOCK_CHECKED(pthread_mutex_clocklock, (pthread_mutex_t * lock, clockid_t clock, const struct timespec *until),
-	     (lock, clock, until), pthread_mutex_trylock, EBUSY, MUTEX_CLOCK, clock, until, csink_lock_is_clock(clock))
+	     (lock, clock, until), pthread_mutex_trylock, EBUSY, MUTEX_CLOCK, clock, until, csink_lock_is_clock(clock),
+	     false)
 UNLOCK(pthread_mutex_unlock, (pthread_mutex_t * lock), MUTEX_UNLOCK)
 
-LOCK(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_tryrdlock, EBUSY, READ, 0, 0)
-LOCK_CHECKED(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
-	     pthread_rwlock_tryrdlock, EBUSY, READ_TIMED, until, 0, csink_lock_is_time(until))
-LOCK_CHECKED(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
-	     (lock, clock, until), pthread_rwlock_tryrdlock, EBUSY, READ_CLOCK, clock, until,
-	     csink_lock_is_clock(clock) && csink_lock_is_time(until))
-LOCK(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_trywrlock, EBUSY, WRITE, 0, 0)
-LOCK_CHECKED(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
-	     pthread_rwlock_trywrlock, EBUSY, WRITE_TIMED, until, 0, csink_lock_is_time(until))
-LOCK_CHECKED(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
-	     (lock, clock, until), pthread_rwlock_trywrlock, EBUSY, WRITE_CLOCK, clock, until,
-	     csink_lock_is_clock(clock) && csink_lock_is_time(until))
+RW_LOCK(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_tryrdlock, READ, 0, 0, true)
+RW_LOCK(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
+	pthread_rwlock_tryrdlock, READ_TIMED, until, 0, csink_lock_is_time(until))
+RW_LOCK(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
+	(lock, clock, until), pthread_rwlock_tryrdlock, READ_CLOCK, clock, until,
+	csink_lock_is_clock(clock) && csink_lock_is_time(until))
+RW_LOCK(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), pthread_rwlock_trywrlock, WRITE, 0, 0, true)
+RW_LOCK(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const struct timespec *until), (lock, until),
+	pthread_rwlock_trywrlock, WRITE_TIMED, until, 0, csink_lock_is_time(until))
+RW_LOCK(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *until),
+	(lock, clock, until), pthread_rwlock_trywrlock, WRITE_CLOCK, clock, until,
+	csink_lock_is_clock(clock) && csink_lock_is_time(until))
 UNLOCK(pthread_rwlock_unlock, (pthread_rwlock_t * lock), RW_UNLOCK)
 
 LOCK(mtx_lock, (mtx_t * lock), (lock), mtx_trylock, thrd_busy, MTX, 0, 0)
@@ -540,6 +624,7 @@ static void forked(void)
 		if (atomic_load_explicit(&slots[i].nr_waiting, memory_order_relaxed)) /* touch no other page */
 			atomic_store_explicit(&slots[i].nr_waiting, 0, memory_order_relaxed);
 	csink_lock_forget();
+	atomic_store_explicit(&nr_dated, 0, memory_order_relaxed);
 	self.wait.lock = NULL;
 }
 

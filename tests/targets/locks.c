@@ -7,8 +7,11 @@
  *     rwlock HOLDS          writers, and readers that hold together
  *         behind HOLDS of these: what the times of holds are divided by
  *     processes HOLDS       a mutex that another process takes, too: HOLDER is "another" where both are not of one
- * process condition HOLDS       threads that wait for a condition with the lock free PAIRS            no thread waits:
- * lock and unlock alone nested HOLDS          a recursive lock, which is taken and given back again and again within
+ *                           process
+ *     condition HOLDS       threads that wait for a condition with the lock
+ *     free PAIRS            no thread waits: lock and unlock alone
+ *     nested HOLDS          a recursive lock, which is taken and given back again and again within
+ *     plain HOLDS           nothing is logged
  *     no_clock HOLDS        reading the time stamp counter is a fault
  *     no_stacks HOLDS       a filter kills for sigaltstack(2)
  *     fork NR               threads that contend for a lock, while another one forks
@@ -236,8 +239,9 @@ static void *work_plainly(void *arg)
 {
 	for (long i = 0; i < (long)arg; i++) {
 		pthread_mutex_lock(&the_lock);
-		nap(300);
+		nap(300 / divisor);
 		pthread_mutex_unlock(&the_lock);
+		nap(100 / divisor);
 	}
 	return NULL;
 }
@@ -478,6 +482,8 @@ int main(int argc, char **argv)
 		conditions(nr);
 	else if (!strcmp(mode, "nested"))
 		run_three(work_nested, nr);
+	else if (!strcmp(mode, "plain"))
+		run_three(work_plainly, nr);
 	else if (!strcmp(mode, "no_clock")) {
 		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 		run_three(work_plainly, nr);

@@ -6,9 +6,12 @@
  *     free NR            semaphores that can be taken at once, and system calls that do not wait
  *     values             prints what each function returns in cases that are not plain, with errno
  *     cancel             threads that are cancelled in each of these waits, and in one for a condition
- *     deadlock | exit    waits that have not ended when the process is killed, or exits: prints how long they lasted
- *     jump               a handler leaves a wait by a jump
- *     calls              prints what syscall(2) does with other numbers: six arguments, errno, vfork, clone, a handler
+ *     deadlock | exit [MS]    waits that have not ended when the process is killed, or exits: prints how long they
+ * lasted jump               a handler leaves a wait by a jump kept               a wait for a lock that is not released
+ * before the process exits late               a wait for a lock whose time is over before it has the lock, which was
+ * released meanwhile child              a handler forks in a wait for a lock, and both processes go on: the child
+ * prints its own waits calls              prints what syscall(2) does with other numbers: six arguments, errno, vfork,
+ * clone, a handler
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -365,7 +368,7 @@ static void *wait_for_ever(void *arg)
 	return NULL;
 }
 
-static void end_while_they_wait(void)
+static void end_while_they_wait(long ms)
 {
 	pthread_t threads[2];
 	uint64_t begin;
@@ -376,7 +379,7 @@ static void end_while_they_wait(void)
 		while (!tids[i] || !is_asleep(tids[i]))
 			sched_yield();
 	begin = now_ns();
-	for (int i = 0; i < 200; i++)
+	for (long i = 0; i < ms; i++)
 		nap();
 	printf("2 %llu\n", (unsigned long long)(now_ns() - begin));
 	fflush(stdout);
@@ -421,6 +424,88 @@ static void jump(void)
 	pthread_join(thread, NULL);
 	pthread_mutex_lock(&first);
 	pthread_mutex_unlock(&first);
+}
+
+/* ---- waits for a lock that another thread holds ---- */
+
+NOINLINE int take_first(long ms)
+{
+	struct timespec until = in_1000_s(CLOCK_REALTIME);
+	int err;
+
+	until.tv_sec -= ms ? 1000 : 0;
+	until.tv_nsec += ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	err = pthread_mutex_timedlock(&first, &until);
+	__asm__ volatile("");
+	return err;
+}
+
+static _Atomic int is_refused, has_forked;
+
+static void *hold_first(void *arg)
+{
+	pthread_mutex_lock(&first);
+	nr_locked++;
+	while (!is_asleep(getpid()))
+		sched_yield();
+	if (is_mode("child"))
+		pthread_kill(*(pthread_t *)arg, SIGUSR1);
+	while (is_mode("child") && !has_forked)
+		sched_yield();
+	for (int i = 0; i < 40; i++)
+		nap();
+	pthread_mutex_unlock(&first);
+	if (is_mode("late")) {
+		pthread_mutex_lock(&first);
+		while (!is_refused)
+			nap();
+		pthread_mutex_unlock(&first);
+	}
+	return NULL;
+}
+
+static pid_t child;
+
+static void fork_once(int signo)
+{
+	(void)signo;
+	child = fork();
+	if (!child) /* no thread holds the lock here: its time is over soon */
+		first = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	has_forked = 1;
+}
+
+/* Prints the time of the last wait, and of all. */
+static void wait_for_first(void)
+{
+	pthread_t self = pthread_self(), thread;
+	uint64_t begin, ns = 0, last = 0;
+	int status = 0, err;
+
+	signal(SIGUSR1, fork_once);
+	pthread_create(&thread, NULL, hold_first, &self);
+	while (!nr_locked)
+		sched_yield();
+	do {
+		begin = now_ns();
+		err = take_first(is_mode("late") ? 200 : 0);
+		last = now_ns() - begin;
+		ns += last;
+		if (!err && is_mode("late"))
+			pthread_mutex_unlock(&first);
+	} while (is_mode("late") && err != ETIMEDOUT);
+	is_refused = 1;
+	if (is_mode("child") && !child)
+		_exit(3);
+	if (is_mode("child"))
+		waitpid(child, &status, 0);
+	printf("%llu %llu %d\n", (unsigned long long)last, (unsigned long long)ns, WEXITSTATUS(status));
+	fflush(stdout);
+	if (!is_mode("late"))
+		exit(0); /* with the lock */
+	pthread_join(thread, NULL);
 }
 
 /* ---- other numbers ---- */
@@ -494,9 +579,11 @@ int main(int argc, char **argv)
 	else if (is_mode("calls"))
 		calls();
 	else if (is_mode("deadlock") || is_mode("exit"))
-		end_while_they_wait();
+		end_while_they_wait(nr ? nr : 200);
 	else if (is_mode("jump"))
 		jump();
+	else if (is_mode("kept") || is_mode("late") || is_mode("child"))
+		wait_for_first();
 	else if (is_mode("pool"))
 		use_pools();
 	else if (is_mode("free"))
