@@ -377,7 +377,8 @@ struct csink_rec_wait {
 #define CSINK_WAIT_DATED_BITS 14
 #define CSINK_WAIT_DATED_LEAST_NS(nr_dated)                                                                            \
 	((uint64_t)CSINK_WAIT_DATED_NS << CSINK_MIN((nr_dated) >> CSINK_WAIT_DATED_BITS, 30))
-#define CSINK_WAIT_OTHER_LOCKS 0 /* in place of an address: all for which there was no more room */
+#define CSINK_WAIT_MAX_APART 32768 /* of a process: sums for a waiter, holder and lock of their own */
+#define CSINK_WAIT_OTHER_LOCKS 0   /* in place of an address: all for which there was no more room */
 enum csink_wait_holder {
 	CSINK_WAIT_UNKNOWN,   /* it released the lock in a way that was not seen */
 	CSINK_WAIT_HAND_OFF,  /* the lock was free, the waiter not on a CPU yet */

@@ -633,6 +633,12 @@ static void add_waits(struct reading *r)
 		else if (wait->holder != CSINK_WAIT_IN_USE && wait->holder != CSINK_WAIT_MADE && waited + 1 < nr)
 			add_wait(r, wait, waited, true);
 	}
+	if (r->rec->nr_waits - nr_dated >= CSINK_WAIT_MAX_APART)
+		csink_collect_tally(
+			r->c, CSINK_FACT_NOTE,
+			"a %s process has %u pairs of who waits for whom: of others, the holder is [unknown], "
+			"and the lock [other locks]",
+			r->rec->header.comm, CSINK_WAIT_MAX_APART);
 	if (nr_dated >> CSINK_WAIT_DATED_BITS)
 		csink_collect_tally(
 			r->c, CSINK_FACT_NOTE,

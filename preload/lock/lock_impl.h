@@ -85,8 +85,8 @@ bool csink_lock_passes_on(void);
 uint32_t csink_lock_walk(const struct csink_caller *caller);
 
 /**
- * The entry for sums of a waiter, holder and lock. Where there is no more room for locks, all others are one.
- * Returns NULL where there is no room for this either. Context: thread, signals blocked.
+ * The entry for sums of a waiter, holder and lock. Where there is no more room for it, that of the waiter's other
+ * locks, with an unknown holder. Returns NULL where there is no room for this either. Context: thread, signals blocked.
  */
 struct csink_rec_wait *csink_lock_entry(uint32_t waiter, uint32_t holder, uint64_t lock);
 

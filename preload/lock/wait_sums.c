@@ -17,16 +17,20 @@ struct csink_lock_agent csink_lock_agent; /* all NULL: it has not begun */
 uint32_t csink_lock_nr_forks;
 bool csink_lock_has_conditions;
 
-enum { NR_CELLS = 1 << 14, WINDOW = 32 };
+/* Half of them are for sums that are kept apart, so that there is a free one near; the others for what is left then. */
+enum { NR_CELLS = 2 * CSINK_WAIT_MAX_APART, WINDOW = 32 };
 
 static struct cell {
 	_Atomic uint64_t key; /* a hash; 0: free */
 	struct csink_rec_wait *_Atomic entry;
 } * cells;
 
+static _Atomic uint32_t nr_used;
+
 static struct csink_rec_wait none; /* in a cell: the recording had no room */
 
-static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint64_t lock)
+/* @max_used  no more cells are taken for it. */
+static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint64_t lock, uint32_t max_used)
 {
 	uint64_t key = (lock ^ (uint64_t)waiter << 32 ^ holder) * 0x9e3779b97f4a7c15ULL;
 
@@ -36,7 +40,10 @@ static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint6
 		uint64_t was = atomic_load_explicit(&cell->key, memory_order_relaxed);
 		struct csink_rec_wait *entry;
 
+		if (!was && atomic_load_explicit(&nr_used, memory_order_relaxed) >= max_used)
+			return NULL;
 		if (!was && atomic_compare_exchange_strong(&cell->key, &was, key)) {
+			atomic_fetch_add_explicit(&nr_used, 1, memory_order_relaxed);
 			atomic_store_explicit(&cell->entry, csink_lock_agent.entry(waiter, holder, lock) ?: &none,
 					      memory_order_release);
 			csink_lock_note_site(lock);
@@ -56,7 +63,9 @@ static struct csink_rec_wait *find_entry(uint32_t waiter, uint32_t holder, uint6
 
 struct csink_rec_wait *csink_lock_entry(uint32_t waiter, uint32_t holder, uint64_t lock)
 {
-	return find_entry(waiter, holder, lock) ?: find_entry(waiter, holder, CSINK_WAIT_OTHER_LOCKS);
+	return find_entry(waiter, holder, lock, CSINK_WAIT_MAX_APART)
+		       ?: find_entry(waiter, holder < CSINK_WAIT_NR_HOLDERS ? holder : CSINK_WAIT_UNKNOWN,
+				     CSINK_WAIT_OTHER_LOCKS, NR_CELLS);
 }
 
 /* ---- waits that have not ended ---- */
@@ -183,6 +192,7 @@ void csink_lock_begin(const struct csink_lock_agent *from)
 void csink_lock_forget(void)
 {
 	csink_lock_nr_forks++;
+	atomic_store_explicit(&nr_used, 0, memory_order_relaxed);
 	if (cells)
 		csink_rawcall(SYS_madvise, cells, NR_CELLS * sizeof(*cells), MADV_DONTNEED);
 }

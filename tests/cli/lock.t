@@ -117,6 +117,15 @@ for made in 'pthread_mutex_init(&pool->lock' 'sem_init(&pool->ready'; do
 done
 unlike "$(sed -n '/^Waits/,$p' report)" ' of process ' 'and not by its address'
 
+# ---- more sums than are kept apart
+run -e lock -- "$W" many 20000
+is "$?" 0 'waits for 20,000 locks'
+"$COUNTERSINK" report -a x.pb.gz >report
+like "$(cat report)" 'note +a plain_waits process has 32768 pairs of who waits for whom: of others, the holder is \[unknown\], and the lock \[other locks\]' \
+	'a note has how many are kept apart'
+like "$(cat report)" ' \[other locks\] +take_each < main .* \[unknown\]$' 'the others are one row'
+unlike "$(cat report)" '[1-9] +[0-9]+ +\[not sampled\]$' 'and no wait is lost'
+
 # ---- waits that have not ended
 amount_of() { # REGEX: the microseconds of all rows that match
 	"$COUNTERSINK" report -a x.pb.gz | awk -v row="$1" '

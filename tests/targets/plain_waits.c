@@ -3,6 +3,7 @@
  *
  *     semaphore | semaphore_timed | semaphore_clock | barrier | join | futex    NR
  *     pool               threads that hold a mutex of the heap, one of two of a pool
+ *     many NR            waits for NR locks of the heap, one after the other
  *     free NR            semaphores that can be taken at once, and system calls that do not wait
  *     values             prints what each function returns in cases that are not plain, with errno
  *     cancel             threads that are cancelled in each of these waits, and in one for a condition
@@ -193,6 +194,40 @@ static void use_pools(void)
 		sem_post(&pools[i / 2]->ready);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
+}
+
+static pthread_mutex_t *many;
+static _Atomic long held, taken;
+
+static void *hold_each(void *arg)
+{
+	const struct timespec soon = {0, 1000};
+
+	for (long i = 0; i < (long)arg; i++) {
+		pthread_mutex_lock(&many[i]);
+		held = i + 1;
+		nanosleep(&soon, NULL);
+		pthread_mutex_unlock(&many[i]);
+		while (taken <= i)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void take_each(long nr)
+{
+	pthread_t thread;
+
+	many = calloc((size_t)nr, sizeof(*many));
+	pthread_create(&thread, NULL, hold_each, (void *)nr);
+	for (long i = 0; i < nr; i++) {
+		while (held <= i)
+			sched_yield();
+		pthread_mutex_lock(&many[i]);
+		pthread_mutex_unlock(&many[i]);
+		taken = i + 1;
+	}
+	pthread_join(thread, NULL);
 }
 
 static void wait_never(long nr)
@@ -586,6 +621,8 @@ int main(int argc, char **argv)
 		wait_for_first();
 	else if (is_mode("pool"))
 		use_pools();
+	else if (is_mode("many"))
+		take_each(nr);
 	else if (is_mode("free"))
 		wait_never(nr);
 	else
