@@ -2,7 +2,6 @@
  * CPU time that no sample took, so that a profile's sum is what the kernel accounted: each part under a name of its
  * own, in brackets and with a label, so that it is not mistaken for a function and can be filtered.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -447,7 +446,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, const stru
 /* Of the recordings of a run without a list of processes: is one of its process, which goes on? */
 static bool is_live(const struct image *image)
 {
-	return image->is_read && image->is_last && image->state == CSINK_REC_LIVE && !kill(image->pid, 0);
+	return image->is_read && image->is_last && image->state == CSINK_REC_LIVE && csink_collect_is_running(image);
 }
 
 /*

@@ -245,6 +245,10 @@ __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector 
 /** Count a program that could not be profiled. @reason 0: unknown. */
 void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_spawn_reason reason);
 
+/** Does its process go on? Whether it has the recording open counts, where the kernel says: its PID may be another's.
+ */
+bool csink_collect_is_running(const struct image *image);
+
 /** An image of a process. */
 struct csink_collect_part {
 	int32_t pid;

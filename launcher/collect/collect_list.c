@@ -12,6 +12,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
+#include "launcher/base/proc.h"
 #include "launcher/base/search.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/moment_impl.h"
@@ -91,6 +92,13 @@ struct image csink_collect_image(const struct csink_rec_header *header)
 }
 
 /* Takes the path. */
+bool csink_collect_is_running(const struct image *image)
+{
+	int written = csink_run_dir_is_written(AT_FDCWD, image->path);
+
+	return written >= 0 ? written : csink_proc_is_running(image->pid, 0);
+}
+
 static int add_image(struct collector *c, char *path, const struct csink_rec_header *header, uint32_t nr_moment)
 {
 	struct image image = csink_collect_image(header);

@@ -11,12 +11,11 @@
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/move.h"
-#include "launcher/base/proc.h"
 #include "launcher/base/search.h"
 #include "launcher/base/table.h"
 #include "launcher/collect/collect_frames.h"
 #include "launcher/collect/collect_impl.h"
-#include "launcher/collect/moment.h"
+#include "launcher/collect/moment_impl.h"
 
 /* What samples of allocations stand for, scaled to what was counted, so that all rows together are that. */
 struct spread {
@@ -487,22 +486,22 @@ static struct csink_profile_label awaited(struct reading *r, const struct csink_
 	return label;
 }
 
-/* When a process ended: of one that was killed, as far as that is known, at most the end of the run; now, if it runs.
- */
+/* When a process ended: of one that was killed, as far as that is known, at most the end of the run. One that runs:
+ * now. */
 static uint64_t end_of(const struct reading *r)
 {
 	const struct csink_outside *outside = r->c->outside;
 	uint64_t end_ns = r->rec->header.end_monotonic_ns;
 
-	if (r->image->nr_moment)
-		return csink_moment_ns(r->c->now);
 	if (r->rec->header.state != CSINK_REC_LIVE)
 		return end_ns;
-	if (!outside)
-		return csink_proc_is_running(r->image->pid, 0) ? CSINK_MAX(end_ns, csink_monotonic_ns()) : end_ns;
-	for (uint32_t i = 0; i < outside->nr_processes; i++)
+	for (uint32_t i = 0; outside && i < outside->nr_processes; i++)
 		if (outside->processes[i].pid == r->image->pid && outside->processes[i].end_ns)
 			return CSINK_MAX(end_ns, outside->processes[i].end_ns);
+	if (r->image->nr_moment)
+		return csink_moment_ns(r->c->now);
+	if (!outside)
+		return csink_collect_is_running(r->image) ? CSINK_MAX(end_ns, csink_monotonic_ns()) : end_ns;
 	return outside->wall_ns ? CSINK_MAX(end_ns, r->c->images[0].start_ns + outside->wall_ns) : end_ns;
 }
 
@@ -512,6 +511,14 @@ static bool has_ends(const struct reading *r)
 	return !r->c->slice || !(r->image->is_open || r->image->is_past);
 }
 
+/* When a program began, also before the slice. */
+static uint64_t begin_of(const struct reading *r)
+{
+	uint32_t nr = r->image->nr_moment;
+
+	return nr ? r->c->now->at[nr - 1].copy.header.start_monotonic_ns : r->image->start_ns;
+}
+
 /* How long waits that have not ended lasted until then. Returns how many they are. */
 static uint32_t open_waits(const struct reading *r, const struct csink_rec_wait *wait, uint64_t *ns)
 {
@@ -519,11 +526,11 @@ static uint32_t open_waits(const struct reading *r, const struct csink_rec_wait 
 	uint32_t nr = wait->open & ((1 << CSINK_WAIT_OPEN_BITS) - 1);
 
 	*ns = 0;
-	if (!nr || !has_ends(r))
+	if (!nr)
 		return 0;
 	end_ns = end_of(r);
 	us = (nr * (end_ns / 1000) - (wait->open >> CSINK_WAIT_OPEN_BITS)) & mask;
-	most_us = end_ns > r->image->start_ns ? nr * ((end_ns - r->image->start_ns) / 1000 + 1) : 0;
+	most_us = end_ns > begin_of(r) ? nr * ((end_ns - begin_of(r)) / 1000 + 1) : 0;
 	*ns = us <= most_us ? us * 1000 : 0; /* else the end is that of an older copy, or the number is damaged */
 	return nr;
 }
@@ -563,11 +570,13 @@ static void add_not_ended(struct reading *r, const struct csink_rec_wait *wait, 
 {
 	struct csink_rec_wait open = *wait, pending = *wait;
 
+	if (!has_ends(r))
+		return;
 	open.delay_ns = open.contentions = 0;
 	add_wait(r, &open, first, false);
 	pending.open = 0;
 	pending.holder = CSINK_WAIT_UNKNOWN;
-	if (has_ends(r))
+	if (pending.contentions < CSINK_WAIT_DATED)
 		add_wait(r, &pending, first, false);
 }
 
@@ -623,16 +632,20 @@ static void add_waits(struct reading *r)
 	for (uint32_t i = 0; i < r->rec->nr_waits && !r->frames.err; i++) {
 		const struct csink_rec_wait *wait = r->rec->waits[i];
 
-		nr_dated += wait->contentions >= CSINK_WAIT_DATED;
-		if (wait->holder == CSINK_WAIT_IN_USE && in_use + 1 < nr)
-			add_in_use(r, wait, in_use);
-		else if (wait->contentions & CSINK_WAIT_DATED)
+		if (wait->holder == CSINK_WAIT_NOT_ENDED) {
+			if (waited + 1 < nr)
+				add_not_ended(r, wait, waited);
+		} else if (wait->holder == CSINK_WAIT_IN_USE) {
+			if (in_use + 1 < nr)
+				add_in_use(r, wait, in_use);
+		} else if (wait->contentions >= CSINK_WAIT_DATED) {
+			nr_dated++;
 			add_release(r, wait);
-		else if (wait->holder == CSINK_WAIT_NOT_ENDED && waited + 1 < nr)
-			add_not_ended(r, wait, waited);
-		else if (wait->holder != CSINK_WAIT_IN_USE && wait->holder != CSINK_WAIT_MADE && waited + 1 < nr)
+		} else if (wait->holder != CSINK_WAIT_MADE && waited + 1 < nr) {
 			add_wait(r, wait, waited, true);
+		}
 	}
+	nr_dated += r->rec->nr_former_dated;
 	if (r->rec->nr_waits - nr_dated >= CSINK_WAIT_MAX_APART)
 		csink_collect_tally(
 			r->c, CSINK_FACT_NOTE,

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/proc.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/moment_impl.h"
 
@@ -21,7 +20,7 @@ static bool has_ended(const struct collector *c, const struct image *image)
 	const struct csink_moment_recording *one = &c->now->at[image->nr_moment - 1];
 
 	return one->copy.header.state != CSINK_REC_LIVE ||
-	       (c->slice->is_last && !(one->is_collected && csink_proc_is_running(image->pid, 0)));
+	       (c->slice->is_last && !(one->is_collected && csink_collect_is_running(image)));
 }
 
 /* Where it can still be helped: the program goes on. */

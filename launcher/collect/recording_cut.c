@@ -164,7 +164,8 @@ static void subtract_waits(struct csink_recorded *rec, const struct csink_record
 		if ((char *)wait - (char *)rec->data != (const char *)old - (const char *)before->data)
 			continue;
 		k++;
-		/* What is there now, no sums. */
+		rec->nr_former_dated += old->contentions >= CSINK_WAIT_DATED;
+		/* What goes on now. */
 		if (wait->holder == CSINK_WAIT_NOT_ENDED)
 			continue;
 		/* The end of a wait that was just being written then: its time came after. */

@@ -50,6 +50,7 @@ struct csink_recorded {
 	struct csink_rec_wait **waits;               /* sums are changed where a slice begins later */
 	const struct csink_rec_timeline **timelines; /* nr of each is within the entry */
 	uint32_t nr_former_threads;                  /* of a slice: how many of the threads slices before have, too */
+	uint32_t nr_former_dated;                    /* the same of dated releases */
 	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_notes, nr_spawns, nr_timelines, nr_phases, nr_codes,
 		nr_images, nr_waits;
 	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */

@@ -34,7 +34,7 @@ static void free_entries(struct dirent **entries, int nr)
 }
 
 /*
- * Pairs with csink_reading_remove() of another reader: wait until it has removed what it had begun to. Not for ever:
+ * Pairs with csink_reading_claim() of another reader: wait until it has removed what it had begun to. Not for ever:
  * the directory may be another user's, who can hold a lock for any time.
  */
 static bool share(int fd)

@@ -37,7 +37,7 @@ struct work {
 	char blocked_why[1024];
 	int blocked_status;
 	uint32_t nr_sent, nr_old, nr_others; /* of those that were there: sent; too old; for other servers */
-	struct csink_spool_names names;      /* of the spool, to be looked at once: what is added later sorts behind */
+	struct csink_spool_names names;      /* of the spool, to be looked at once */
 	uint32_t next;                       /* of them */
 	char last[CSINK_SPOOL_NAME];         /* that was looked at */
 };

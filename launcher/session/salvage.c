@@ -249,7 +249,8 @@ static void weigh(const char *directory, void *context)
 
 CSINK_COMPARE_BY(compare_dead, struct dead, start_realtime_ns, bytes)
 
-/* It is counted before it is gone: a program that starts then has the number, also if this process is killed. */
+/* It is counted before it is gone, so that a program that starts then has the number: twice, if this process is killed
+ * in between. */
 static bool drop(const char *place, const struct dead *dead)
 {
 	struct csink_reading reading;

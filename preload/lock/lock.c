@@ -76,14 +76,15 @@ static void choose_tries(void)
 
 /* ---- who waits ---- */
 
-enum { NR_SLOTS = 4096, NR_RELEASES = 100 /* in a page */, PENDING = UINT32_MAX, READER = UINT32_MAX };
+/* A slot's releases are a page. */
+enum { NR_SLOTS = 4096, NR_RELEASES = 100, BEING_WALKED = UINT32_MAX, READER = UINT32_MAX };
 
 /* A release of a lock that somebody waited for. */
 struct release {
 	_Atomic uint64_t time_ns; /* 0: it is being written */
 	_Atomic uint64_t lock;
 	_Atomic uint64_t had_ns; /* since when the thread had it; 0: not known, as no thread waited then */
-	_Atomic uint32_t holder; /* the agent's number of a stack; PENDING: it is being walked */
+	_Atomic uint32_t holder; /* the agent's number of a stack; BEING_WALKED: it is being walked */
 	_Atomic uint32_t owner;  /* the thread, in the lock's own words; READER: one of several */
 };
 
@@ -107,11 +108,11 @@ struct wait {
 	uint64_t begin_ns, end_ns;
 	uint32_t waiter;
 	uint32_t first_release, last_release; /* of the slot, by their numbers */
-	uint32_t owner;  /* of a lock that processes share: who had it as the wait began; 0: not known */
-	bool is_shared;  /* it is such a lock, and this thread has it now */
-	bool is_late;    /* who released it last was still being walked */
-	bool is_refused; /* it ended without the lock, as its time was over */
-	uint32_t nr_forks;
+	uint32_t owner;                 /* of a lock that processes share: who had it as the wait began; 0: not known */
+	bool is_shared;                 /* it is such a lock, and this thread has it now */
+	bool is_late;                   /* who released it last was still being walked */
+	bool is_refused;                /* it ended without the lock, as its time was over */
+	uint32_t nr_forks;              /* as it began */
 	struct csink_rec_wait *pending; /* has it until its lock is released; NULL: none */
 };
 
@@ -130,17 +131,19 @@ static void note_taken(const void *lock, uint64_t time_ns)
 	self.taken[self.next_taken++ % CSINK_ARRAY_SIZE(self.taken)] = (struct taken){lock, time_ns};
 }
 
-/* Since when this thread has a lock, and forgotten with it; 0: not known, no other thread waited then. */
+/* Since when this thread has a lock, as it took it last, which is forgotten; 0: not known, no other thread waited then.
+ */
 static uint64_t taken_ns(const void *lock)
 {
-	uint64_t time_ns = 0;
+	struct taken *last = NULL;
 
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(self.taken); i++)
-		if (self.taken[i].lock == lock) {
-			time_ns = CSINK_MAX(time_ns, self.taken[i].time_ns);
-			self.taken[i].lock = NULL;
-		}
-	return time_ns;
+		if (self.taken[i].lock == lock && (!last || self.taken[i].time_ns > last->time_ns))
+			last = &self.taken[i];
+	if (!last)
+		return 0;
+	last->lock = NULL;
+	return last->time_ns;
 }
 
 static void add_to(struct csink_rec_wait *entry, uint64_t ns, uint64_t nr)
@@ -157,18 +160,32 @@ static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t 
 		add_to(csink_lock_entry(wait->waiter, holder, (uintptr_t)wait->lock), ns, nr);
 }
 
+/* A release in a wait. Times are since the wait's beginning, in units (struct cuts); small, as all are on the stack. */
 struct cut {
-	uint64_t time_ns, had_ns;
+	uint32_t at;
+	uint32_t since; /* since when the thread had the lock; NOT_KNOWN, until find_since() */
+	uint32_t held;  /* its part of the wait */
 	uint32_t holder, owner;
 };
+
+struct cuts {
+	struct cut all[NR_RELEASES]; /* oldest first */
+	uint32_t nr;
+	uint32_t shift; /* a unit is 1 << shift ns: a wait of more than 4 s has larger ones */
+	bool is_cut;    /* there were more, which are overwritten */
+	bool is_late;   /* one of them is still being walked */
+};
+
+enum { NOT_KNOWN = UINT32_MAX };
 
 static bool has_timeline;
 static _Atomic uint32_t nr_dated;
 
 /* The release that ended a wait, with its time: the critical path goes on there. So many that a recording has room for
  * them, however long it gets. */
-static void date(const struct wait *wait, const struct cut *last)
+static void date(const struct wait *wait, const struct cuts *cuts)
 {
+	const struct cut *last = &cuts->all[cuts->nr - 1];
 	struct csink_rec_wait *entry = NULL;
 
 	if (has_timeline && last->holder >= CSINK_WAIT_NR_HOLDERS &&
@@ -180,21 +197,24 @@ static void date(const struct wait *wait, const struct cut *last)
 	atomic_fetch_add_explicit(&nr_dated, 1, memory_order_relaxed);
 	/* Without a time, a reader passes it over. */
 	__atomic_store_n(&entry->contentions, CSINK_WAIT_DATED, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->delay_ns, last->time_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->delay_ns, wait->begin_ns + ((uint64_t)last->at << cuts->shift), __ATOMIC_RELEASE);
 }
 
-/* The releases in a wait, oldest first; how many there are. *is_late: one of them is still being walked. */
-static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct cut *out, bool *is_late)
+/* Those of the slot that came in a wait. Of those that were overwritten, it is not known whose they were. */
+static void take_releases(const struct wait *wait, const struct slot *slot, struct cuts *cuts)
 {
 	struct release *all = atomic_load_explicit(&slot->releases, memory_order_acquire);
-	uint32_t nr = 0;
+	uint64_t ns = wait->end_ns - wait->begin_ns;
 
-	*is_late = false;
+	cuts->nr = 0;
+	cuts->is_late = false;
+	cuts->shift = ns >> 32 ? 32 - (uint32_t)__builtin_clzll(ns) : 0;
 	for (uint32_t i = 0; all && i < NR_RELEASES; i++) {
 		uint64_t time_ns = atomic_load_explicit(&all[i].time_ns, memory_order_acquire);
 		uint64_t had_ns = atomic_load_explicit(&all[i].had_ns, memory_order_relaxed);
 		uint32_t holder = atomic_load_explicit(&all[i].holder, memory_order_relaxed), k;
 		uint32_t owner = atomic_load_explicit(&all[i].owner, memory_order_relaxed);
+		struct cut cut = {.holder = holder == BEING_WALKED ? CSINK_WAIT_UNKNOWN : holder, .owner = owner};
 
 		if (time_ns <= wait->begin_ns || time_ns > wait->end_ns ||
 		    atomic_load_explicit(&all[i].lock, memory_order_relaxed) != (uintptr_t)wait->lock)
@@ -202,76 +222,91 @@ static uint32_t take_releases(const struct wait *wait, struct slot *slot, struct
 		atomic_thread_fence(memory_order_acquire);
 		if (atomic_load_explicit(&all[i].time_ns, memory_order_relaxed) != time_ns)
 			continue;
-		*is_late |= holder == PENDING;
-		for (k = nr++; k && out[k - 1].time_ns > time_ns; k--)
-			out[k] = out[k - 1];
-		out[k] = (struct cut){time_ns, CSINK_MIN(had_ns, time_ns),
-				      holder == PENDING ? CSINK_WAIT_UNKNOWN : holder, owner};
+		cuts->is_late |= holder == BEING_WALKED;
+		cut.at = (uint32_t)((time_ns - wait->begin_ns) >> cuts->shift);
+		/* A time from before the wait may be that of an earlier hold. */
+		cut.since = had_ns <= wait->begin_ns
+				    ? NOT_KNOWN
+				    : (uint32_t)((CSINK_MIN(had_ns, time_ns) - wait->begin_ns) >> cuts->shift);
+		for (k = cuts->nr++; k && cuts->all[k - 1].at > cut.at; k--)
+			cuts->all[k] = cuts->all[k - 1];
+		cuts->all[k] = cut;
 	}
-	return nr;
+	cuts->is_cut =
+		wait->last_release != wait->first_release &&
+		atomic_load_explicit(&slot->nr_releases, memory_order_relaxed) - wait->first_release > NR_RELEASES;
 }
 
 /* Of a lock that processes share: did another one have it as the wait began? */
-static bool is_others(const struct wait *wait, const struct cut *first)
+static bool is_others(const struct wait *wait, const struct cuts *cuts)
 {
-	return wait->is_shared && (first ? wait->owner && wait->owner != first->owner : true);
+	return wait->is_shared && (cuts->nr ? wait->owner && wait->owner != cuts->all[0].owner : true);
 }
 
 /*
- * Since when each of them had the lock, in the wait: @since. Readers that took it in this wait, and who waited for it,
- * have the time of that; others had it from the beginning, or since the one before gave it back.
+ * Since when each of them had the lock. Readers that took it in the wait, and who waited for it themselves, are known.
+ * A reader else had it before the wait, or since the last writer gave it back; a writer since anybody gave it back.
  */
-static void find_since(const struct wait *wait, const struct cut *cuts, uint32_t nr, uint64_t *since)
+static void find_since(struct cuts *cuts, bool begins_with_others)
 {
-	uint64_t alone_ns = wait->begin_ns;
+	uint32_t alone = 0;
 
-	for (uint32_t i = 0; i < nr; i++) {
-		bool is_alone = cuts[i].owner != READER;
+	for (uint32_t i = 0; i < cuts->nr; i++) {
+		struct cut *cut = &cuts->all[i];
+		bool is_alone = cut->owner != READER;
+		uint32_t least = is_alone && i ? cuts->all[i - 1].at : alone;
 
-		since[i] = CSINK_MAX(cuts[i].had_ns, is_alone && i ? cuts[i - 1].time_ns : alone_ns);
+		if (!i && begins_with_others)
+			least = cut->at;
+		cut->since = cut->since == NOT_KNOWN ? least : CSINK_MAX(cut->since, i ? least : 0);
+		cut->held = 0;
 		if (is_alone)
-			alone_ns = cuts[i].time_ns;
+			alone = cut->at;
 	}
-	if (nr && !cuts[0].had_ns && is_others(wait, cuts))
-		since[0] = cuts[0].time_ns;
 }
 
 /*
  * Divide the time until the last release among those who held the lock: readers hold it together, and have equal parts
- * of each time in which as many did. @nobody  has the time in which none of them did. Of more releases than there is
- * room for, it is not known who had the lock before the first one that is left.
+ * of each time in which as many did. @nobody  has the time in which none of them did. Returns what is left of the wait.
  */
-static void add_held(const struct wait *wait, const struct cut *cuts, uint32_t nr, uint32_t nobody)
+static uint64_t add_held(const struct wait *wait, struct cuts *cuts, uint32_t nobody)
 {
-	uint64_t since[NR_RELEASES], held_ns[NR_RELEASES] = {0}, from_ns = wait->begin_ns, free_ns = 0, to_ns;
-	bool begins_with_others = is_others(wait, cuts),
-	     is_cut = wait->last_release - wait->first_release > NR_RELEASES;
+	bool begins_with_others = is_others(wait, cuts);
+	uint64_t left_ns = wait->end_ns - wait->begin_ns, free = 0, unknown_ns = 0;
+	uint32_t from = 0, to;
 
-	find_since(wait, cuts, nr, since);
-	if (is_cut) {
-		add(wait, CSINK_WAIT_UNKNOWN, cuts[0].time_ns - from_ns, 1);
-		from_ns = cuts[0].time_ns;
+	find_since(cuts, begins_with_others);
+	if (cuts->is_cut) {
+		from = cuts->all[0].at;
+		unknown_ns = (uint64_t)from << cuts->shift;
+		add(wait, CSINK_WAIT_UNKNOWN, unknown_ns, 1);
 	}
-	for (uint32_t first = 0; first < nr; from_ns = to_ns) {
+	for (uint32_t first = 0; first < cuts->nr; from = to) {
 		uint32_t nr_together = 0;
 
 		/* To where another one takes or releases it. Those before @first have released it. */
-		to_ns = cuts[first].time_ns;
-		for (uint32_t i = first; i < nr; i++) {
-			if (since[i] > from_ns)
-				to_ns = CSINK_MIN(to_ns, since[i]);
-			nr_together += since[i] <= from_ns;
+		to = cuts->all[first].at;
+		for (uint32_t i = first; i < cuts->nr; i++) {
+			if (cuts->all[i].since > from)
+				to = CSINK_MIN(to, cuts->all[i].since);
+			nr_together += cuts->all[i].since <= from;
 		}
-		for (uint32_t i = first; nr_together && i < nr; i++)
-			if (since[i] <= from_ns)
-				held_ns[i] += (to_ns - from_ns) / nr_together;
-		free_ns += nr_together ? (to_ns - from_ns) % nr_together : to_ns - from_ns;
-		while (first < nr && cuts[first].time_ns <= to_ns)
+		for (uint32_t i = first; nr_together && i < cuts->nr; i++)
+			if (cuts->all[i].since <= from)
+				cuts->all[i].held += (to - from) / nr_together;
+		free += nr_together ? 0 : to - from;
+		while (first < cuts->nr && cuts->all[first].at <= to)
 			first++;
 	}
-	add(wait, nobody, free_ns, begins_with_others && !is_cut);
-	for (uint32_t i = 0; i < nr; i++)
-		add(wait, cuts[i].holder, held_ns[i], !i && !begins_with_others && !is_cut);
+	add(wait, nobody, free << cuts->shift, begins_with_others && !cuts->is_cut);
+	left_ns -= unknown_ns + (free << cuts->shift);
+	for (uint32_t i = 0; i < cuts->nr; i++) {
+		uint64_t ns = (uint64_t)cuts->all[i].held << cuts->shift;
+
+		add(wait, cuts->all[i].holder, ns, !i && !begins_with_others && !cuts->is_cut);
+		left_ns -= ns;
+	}
+	return left_ns;
 }
 
 /*
@@ -281,33 +316,42 @@ static void add_held(const struct wait *wait, const struct cut *cuts, uint32_t n
  */
 static void finish_wait(void)
 {
-	struct cut cuts[NR_RELEASES];
 	struct wait wait = self.wait;
 	struct slot *slot = slot_of(wait.lock);
-	uint32_t nr, nobody = CSINK_WAIT_HAND_OFF;
-	bool is_late;
+	uint64_t left_ns = wait.end_ns - wait.begin_ns;
+	uint32_t nobody = CSINK_WAIT_HAND_OFF;
+	struct cuts cuts;
 
-	nr = take_releases(&wait, slot, cuts, &is_late);
-	if (is_late && !wait.is_late) {
+	take_releases(&wait, slot, &cuts);
+	if (cuts.is_late && !wait.is_late) {
 		self.wait.is_late = true;
 		return;
 	}
 	self.wait.lock = NULL;
-	add_to(wait.pending, wait.begin_ns - wait.end_ns, UINT64_MAX);
-	csink_lock_agent.total(wait.end_ns - wait.begin_ns, 1);
-	if (is_others(&wait, nr ? cuts : NULL))
+	add_to(wait.pending, -left_ns, UINT64_MAX);
+	csink_lock_agent.total(left_ns, 1);
+	if (is_others(&wait, &cuts))
 		atomic_store_explicit(&slot->has_others, 1, memory_order_relaxed);
 	if (wait.is_shared && atomic_load_explicit(&slot->has_others, memory_order_relaxed))
 		nobody = CSINK_WAIT_OTHERS;
-	if (nr)
-		add_held(&wait, cuts, nr, nobody);
-	if (wait.is_refused && nobody == CSINK_WAIT_HAND_OFF)
-		nobody = CSINK_WAIT_UNKNOWN; /* who had it does not release it yet */
-	if (nr && nobody == CSINK_WAIT_HAND_OFF)
-		date(&wait, &cuts[nr - 1]);
-	if (!nr && nobody == CSINK_WAIT_HAND_OFF)
+	if (cuts.nr)
+		left_ns = add_held(&wait, &cuts, nobody);
+	/* Who had it when the wait was given up does not release it yet. */
+	if (nobody == CSINK_WAIT_HAND_OFF && (wait.is_refused || !cuts.nr))
 		nobody = CSINK_WAIT_UNKNOWN;
-	add(&wait, nobody, wait.end_ns - (nr ? cuts[nr - 1].time_ns : wait.begin_ns), !nr);
+	if (nobody == CSINK_WAIT_HAND_OFF)
+		date(&wait, &cuts);
+	add(&wait, nobody, left_ns, !cuts.nr);
+}
+
+void csink_lock_finish_late(void)
+{
+	uint64_t mask;
+
+	if (!self.wait.lock || !self.wait.is_late || !csink_block(&mask))
+		return;
+	finish_wait();
+	csink_unblock(&mask);
 }
 
 /* ---- slow halves ---- */
@@ -412,7 +456,8 @@ static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how ho
 	if (!wait.waiter) {
 		csink_lock_agent.total(wait.end_ns - wait.begin_ns, 1);
 	} else if (csink_block(&mask)) {
-		note_taken(lock, wait.end_ns);
+		if (!err || err == EOWNERDEAD)
+			note_taken(lock, wait.end_ns);
 		self.wait = wait;
 		add_to(wait.pending, wait.end_ns - wait.begin_ns, 1);
 		if (err && err != EOWNERDEAD) { /* no release follows */
@@ -452,7 +497,7 @@ static struct release *begin_release(struct slot *slot, const void *lock, enum c
 	atomic_store_explicit(&release->had_ns, had_ns, memory_order_relaxed);
 	owner = owner_of(lock, how);
 	atomic_store_explicit(&release->owner, how == RW_UNLOCK && !owner ? READER : owner, memory_order_relaxed);
-	atomic_store_explicit(&release->holder, PENDING, memory_order_relaxed);
+	atomic_store_explicit(&release->holder, BEING_WALKED, memory_order_relaxed);
 	atomic_store_explicit(&release->time_ns, csink_lock_agent.now_ns(), memory_order_release);
 	return release;
 }

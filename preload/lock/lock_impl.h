@@ -108,6 +108,10 @@ void csink_lock_wait_over(uint32_t nr, const struct csink_caller *caller);
 /** A call of the thread's shows which of its waits a jump has left. Context: as csink_lock_wait_begun(). */
 void csink_lock_drop_left(const struct csink_caller *caller);
 
+/** The thread was asleep: who released a lock that it has had and given back has walked its stack meanwhile. Context:
+ * thread. */
+void csink_lock_finish_late(void);
+
 /** Add to the recording where a lock was initialised, once. Context: thread, signals blocked. */
 void csink_lock_note_site(uint64_t lock);
 

@@ -155,6 +155,7 @@ intptr_t csink_lock_wait_plainly(uintptr_t a, uintptr_t b, uintptr_t c, enum csi
 	csink_lock_wait_over(begun.nr, caller);
 	if (!has_not_waited(how, result))
 		end(&begun);
+	csink_lock_finish_late();
 	errno = error;
 	return result;
 }

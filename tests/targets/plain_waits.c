@@ -7,12 +7,13 @@
  *     free NR            semaphores that can be taken at once, and system calls that do not wait
  *     values             prints what each function returns in cases that are not plain, with errno
  *     cancel             threads that are cancelled in each of these waits, and in one for a condition
- *     deadlock | exit [MS]    waits that have not ended when the process is killed, or exits: prints how long they
- * lasted jump               a handler leaves a wait by a jump kept               a wait for a lock that is not released
- * before the process exits late               a wait for a lock whose time is over before it has the lock, which was
- * released meanwhile child              a handler forks in a wait for a lock, and both processes go on: the child
- * prints its own waits calls              prints what syscall(2) does with other numbers: six arguments, errno, vfork,
- * clone, a handler
+ *     deadlock | exit MS waits that have not ended when the process is killed, or exits: prints their time
+ *     jump               a handler leaves a wait by a jump
+ *     kept               a wait for a lock that is not released before the process exits
+ *     late               a wait for a lock whose time is over before it has the lock, which was released meanwhile
+ *     again              a wait for a lock of a thread that calls for it once more
+ *     child              a handler forks in a wait for a lock, and both processes go on
+ *     calls              prints what syscall(2) does with other numbers: six arguments, errno, vfork, clone, a handler
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -481,6 +482,8 @@ static _Atomic int is_refused, has_forked;
 
 static void *hold_first(void *arg)
 {
+	const struct timespec past = {1, 0};
+
 	pthread_mutex_lock(&first);
 	nr_locked++;
 	while (!is_asleep(getpid()))
@@ -490,6 +493,10 @@ static void *hold_first(void *arg)
 	while (is_mode("child") && !has_forked)
 		sched_yield();
 	for (int i = 0; i < 40; i++)
+		nap();
+	if (is_mode("again") && pthread_mutex_timedlock(&first, &past) != ETIMEDOUT)
+		abort();
+	for (int i = 0; is_mode("again") && i < 40; i++)
 		nap();
 	pthread_mutex_unlock(&first);
 	if (is_mode("late")) {
@@ -538,7 +545,9 @@ static void wait_for_first(void)
 		waitpid(child, &status, 0);
 	printf("%llu %llu %d\n", (unsigned long long)last, (unsigned long long)ns, WEXITSTATUS(status));
 	fflush(stdout);
-	if (!is_mode("late"))
+	if (is_mode("again"))
+		pthread_mutex_unlock(&first);
+	else if (!is_mode("late"))
 		exit(0); /* with the lock */
 	pthread_join(thread, NULL);
 }
@@ -617,7 +626,7 @@ int main(int argc, char **argv)
 		end_while_they_wait(nr ? nr : 200);
 	else if (is_mode("jump"))
 		jump();
-	else if (is_mode("kept") || is_mode("late") || is_mode("child"))
+	else if (is_mode("kept") || is_mode("late") || is_mode("again") || is_mode("child"))
 		wait_for_first();
 	else if (is_mode("pool"))
 		use_pools();

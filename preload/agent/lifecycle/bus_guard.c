@@ -25,7 +25,8 @@ static void on_bus(int signo, siginfo_t *info, void *context)
 {
 	struct csink_kernel_action plain = {0};
 
-	csink_alignment_check_off(context);
+	(void)context;
+	csink_alignment_check_off();
 	if (info->si_code == BUS_ADRERR && csink_recording_replace((uintptr_t)info->si_addr))
 		return;
 	csink_rawcall(SYS_rt_sigaction, signo, &plain, NULL, CSINK_SET_BYTES);

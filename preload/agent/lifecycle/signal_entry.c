@@ -185,7 +185,7 @@ void csink_signal_entry(int signo, siginfo_t *info, void *context)
 	struct csink_thread *thread = csink_self;
 	uint64_t served = 0;
 
-	csink_alignment_check_off(context);
+	csink_alignment_check_off();
 	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info) || (signo == SIGIO && !csink_signal_is_default(signo)))) {
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();

@@ -42,7 +42,7 @@ static void on_timer(int sig, siginfo_t *info, void *context)
 	uint32_t epoch = csink_timerq_process_epoch();
 	struct csink_timerq *q;
 
-	csink_alignment_check_off(context);
+	csink_alignment_check_off();
 	/* Before the queue is looked up: alarm_release takes the queue away first and then looks at this. */
 	atomic_fetch_add(&signals[sig].nr_inside, 1);
 	q = atomic_load(&signals[sig].queue);
