@@ -248,14 +248,16 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 /* ---- other records ---- */
 
 /*
- * The kernel reports that a thread's counters ended. If the thread did not end, it has just changed its credentials by
- * exec, and a process without them may not observe it any more.
+ * The kernel reports that a thread's counters ended. If it was the only one, and did not end, it has just changed its
+ * credentials by exec, and a process without them may not observe it any more. Where others are left, one of them has
+ * taken over its TID by exec.
  */
 static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t tid)
 {
 	struct csink_task task;
 
-	if (csink_task_read(tid, &task) || task.is_ending || task.tgid != pid)
+	if (!csink_attach_images_has_ended(&f->images, pid) || csink_task_read(tid, &task) || task.is_ending ||
+	    task.tgid != pid)
 		return;
 	csink_outside_note(
 		f->outside,

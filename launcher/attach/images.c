@@ -325,6 +325,14 @@ uint32_t csink_attach_images_source_of(const struct csink_attach_images *images,
 	return image && image->state == CSINK_REC_LIVE ? image->source : 0;
 }
 
+bool csink_attach_images_has_ended(const struct csink_attach_images *images, int32_t pid)
+{
+	uint32_t number;
+	const struct csink_attach_image *image = image_of(images, pid, &number);
+
+	return image && image->state == CSINK_REC_EXITED;
+}
+
 bool csink_attach_images_has_program(const struct csink_attach_images *images, int32_t pid, uint64_t since_ns)
 {
 	uint32_t number;

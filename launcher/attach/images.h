@@ -130,6 +130,9 @@ void csink_attach_images_note_source(struct csink_attach_images *images, int32_t
 /** The oldest source whose events all threads of a living process have, from its fork or exec on; 0: none is known. */
 uint32_t csink_attach_images_source_of(const struct csink_attach_images *images, int32_t pid);
 
+/** Has the last thread of the process ended, as the records show? */
+bool csink_attach_images_has_ended(const struct csink_attach_images *images, int32_t pid);
+
 /** Has the process executed a program at or after @since_ns, of which mappings are known? */
 bool csink_attach_images_has_program(const struct csink_attach_images *images, int32_t pid, uint64_t since_ns);
 

@@ -140,6 +140,7 @@ start "$TARGETS/exec_chain" 4000 3000 thread
 wait_until 30 has_run "$target" 20
 attach_for 300 "$target" countersink attach -o exec.pb.gz -p "$target"
 sed -i 1d err # what was attached to
+unlike "$(cat err)" 'changed its credentials' "an exec by a second thread is not reported as one with other credentials"
 ok "an exec by a second thread of a running target: the samples have the counted time" samples_are_the_whole || diag "$(cat err)"
 # While one of its threads takes over its TID, the process has not ended.
 refused=0
