@@ -104,6 +104,9 @@ void csink_attach_counters_wake(struct csink_attach_counters *c);
 /** All are open: make ready to find events by id. */
 void csink_attach_counters_opened(struct csink_attach_counters *c);
 
+/** CPU time that the events have counted until now; 0: none of them counts it. */
+uint64_t csink_attach_counters_cpu_ns(const struct csink_attach_counters *c);
+
 /** Stop counting; what was counted stays to be read. */
 void csink_attach_counters_stop(struct csink_attach_counters *c);
 

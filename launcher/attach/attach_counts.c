@@ -53,6 +53,16 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 	}
 }
 
+uint64_t csink_attach_counters_cpu_ns(const struct csink_attach_counters *c)
+{
+	struct csink_event_times times;
+
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		if (c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS && !c->events[i].err)
+			return read_sum(c, i, &times);
+	return 0;
+}
+
 void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out)
 {
 	struct csink_event_times times[CSINK_MAX_EVENTS + CSINK_MAX_CLOCKS];

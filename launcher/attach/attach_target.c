@@ -82,8 +82,10 @@ static void take_images(struct beginning *b)
 	const struct csink_attach_counters *c = &b->follow->counters;
 
 	for (uint32_t i = 0; i < c->nr_lineages; i++) {
-		if (!i || c->lineages[i].pid != c->lineages[i - 1].pid)
-			csink_attach_images_take(&b->follow->images, c->lineages[i].pid, b->target->from_ns);
+		if (i && c->lineages[i].pid == c->lineages[i - 1].pid)
+			continue;
+		csink_attach_clock_add(&b->follow->clock, c->lineages[i].pid);
+		csink_attach_images_take(&b->follow->images, c->lineages[i].pid, b->target->from_ns);
 	}
 }
 
@@ -101,10 +103,13 @@ static int open_all(struct csink_targets *threads, void *arg)
 	csink_spare_fds_take(&spare);
 	err = open_threads(b, threads, &refusals);
 	csink_spare_fds_release(&spare);
+	b->follow->clock.lacks_children = refusals.nr_denied;
+	b->follow->outside->attached_gap_has_more |= refusals.nr_denied != 0;
 	if (refusals.nr_denied)
 		csink_outside_note(b->follow->outside, "%u thread%s could not be attached to: %s", refusals.nr_denied,
 				   refusals.nr_denied == 1 ? "" : "s", refusals.denied);
 	b->target->from_ns = csink_monotonic_ns();
+	csink_attach_clock_begin(&b->follow->clock, b->target->tid, -1);
 	take_images(b);
 	if (err && err != -ESRCH && err != -EACCES && err != -EPERM)
 		return csink_why(err, b->why, b->why_size, "%s: %s", refusals.last->spec.rec.name,
@@ -121,6 +126,7 @@ static void note_stop(const struct csink_attach_target *target, struct csink_out
 	const struct csink_stop *stop = &target->stop;
 	char how[256];
 
+	outside->attached_gap_has_more |= stop->err != 0;
 	if (!stop->err && stop->stopped_ns)
 		snprintf(how, sizeof(how),
 			 stop->nr_asleep ? "all of them were stopped for %.1f ms, %u without being woken"
@@ -205,6 +211,7 @@ static int begin_cgroup(struct beginning *b)
 	if (err)
 		return csink_why(err, b->why, b->why_size, "%s: %s", refused->spec.rec.name, refused->reason);
 	target->from_ns = csink_monotonic_ns();
+	csink_attach_clock_begin(&b->follow->clock, 0, target->cgroup_fd);
 	for (uint32_t i = 0; i < target->choice.nr; i++)
 		csink_attach_images_take(&b->follow->images, target->choice.at[i], target->from_ns);
 	target->nr_processes = target->choice.nr;

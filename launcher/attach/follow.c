@@ -259,6 +259,7 @@ static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t 
 	if (!csink_attach_images_has_ended(&f->images, pid) || csink_task_read(tid, &task) || task.is_ending ||
 	    task.tgid != pid)
 		return;
+	f->outside->attached_gap_has_more = 1;
 	csink_outside_note(
 		f->outside,
 		"%s (%d) changed its credentials by exec (set-user-id or capabilities): the kernel ended its events",
@@ -294,8 +295,10 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 	case PERF_RECORD_FORK:
 		csink_attach_images_fork(&f->images, ids[0], ids[1], ids[2], time_ns);
 		csink_attach_pythons_fork(&f->pythons, ids[0], ids[1]);
-		if (ids[0] != ids[1])
-			note_source(f, record, ids[0]);
+		if (ids[0] == ids[1])
+			break;
+		note_source(f, record, ids[0]);
+		csink_attach_clock_add_new(&f->clock, ids[0], ids[1]);
 		break;
 	case PERF_RECORD_EXIT:
 		csink_attach_images_exit(&f->images, ids[0], ids[2], time_ns);
@@ -308,6 +311,7 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 			csink_attach_pythons_exec(&f->pythons, ids[0]);
 			csink_attach_images_exec(&f->images, ids[0], body + 8, time_ns);
 			note_source(f, record, ids[0]);
+			csink_attach_clock_add_new(&f->clock, ids[0], f->leave_out); /* else it is known */
 		} else
 			csink_attach_images_comm(&f->images, ids[0], ids[1], body + 8, time_ns);
 		break;
@@ -317,6 +321,7 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 		break;
 	case PERF_RECORD_THROTTLE:
 		f->nr_throttled++;
+		f->outside->attached_gap_has_more = 1;
 		break;
 	}
 }
@@ -344,6 +349,8 @@ void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all)
 	if (all && follow->pythons.readers)
 		csink_attach_readers_stop(follow->pythons.readers);
 	csink_rings_drain(&follow->counters.rings, all ? UINT64_MAX : settled_ns(follow), take_record, follow);
+	if (!all)
+		csink_attach_clock_poll(&follow->clock);
 }
 
 /* ---- the end ---- */
@@ -501,6 +508,7 @@ void csink_attach_follow_free(struct csink_attach_follow *follow)
 	csink_attach_images_free(&follow->images);
 	csink_cpu_samples_free(&follow->cpus);
 	csink_attach_counters_free(&follow->counters);
+	csink_attach_clock_free(&follow->clock);
 	free(follow->last);
 	csink_table_free(&follow->last_index);
 	memset(follow, 0, sizeof(*follow));

@@ -5,6 +5,7 @@
 #ifndef CSINK_FOLLOW_H
 #define CSINK_FOLLOW_H
 
+#include "launcher/attach/attach_clock.h"
 #include "launcher/attach/attach_counters.h"
 #include "launcher/attach/cpu_samples.h"
 #include "launcher/attach/images.h"
@@ -13,6 +14,7 @@
 
 struct csink_attach_follow {
 	struct csink_attach_counters counters;
+	struct csink_attach_clock clock;
 	struct csink_cpu_samples cpus; /* in a run */
 	struct csink_attach_images images;
 	struct csink_attach_pythons pythons;

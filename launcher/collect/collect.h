@@ -37,6 +37,8 @@ struct csink_outside {
 	uint8_t has_rusage;
 	uint8_t is_attached; /* attached_cpu_ns is the CPU time that was counted, in place of wait4(2)'s */
 	uint64_t attached_cpu_ns;
+	int64_t attached_gap_ns;       /* > 0: what the kernel accounts beside that */
+	uint8_t attached_gap_has_more; /* of switches and exits, which no event counts, and of what else none counted */
 	uint32_t attached_processes, attached_threads; /* 0: as many as there are recordings of */
 	uint8_t has_counts;                            /* counts[] hold; else counts_reason says why not */
 	char counts_reason[CSINK_WHY_BYTES];

@@ -16,6 +16,8 @@
 /* More than any process can have used: a damaged header. */
 #define INSANE_NS (1LL << 60)
 
+#define EXITS_AND_SWITCHES "[kernel: exits and switches]"
+
 /* Returns the number + 1 of a new function, which is no object's. @mapping  NULL: none; 0 without memory. */
 static uint32_t add_function(struct collector *c, const struct csink_profile_mapping *mapping,
 			     const struct csink_profile_line *line)
@@ -548,7 +550,7 @@ static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 		snprintf(frame, sizeof(frame), "[not injected: %.100s]", unknown);
 		give(c, "not injected", frame, 0, "", rest);
 	} else if (c->outside->processes && all_are_counted(c->outside)) {
-		give(c, "other", "[kernel: exits and switches]", 0, "", rest);
+		give(c, "other", EXITS_AND_SWITCHES, 0, "", rest);
 	} else if (c->outside->processes) { /* also of what a process without a count used */
 		give(c, "other", "[of no known process]", 0, "", rest);
 	} else { /* the kernel did not say which processes there were */
@@ -581,6 +583,10 @@ void csink_collect_account(struct collector *c)
 	if (outside->is_attached) {
 		/* Threads that were shorter than a period, and each one's end after its last sample. */
 		give(c, "not sampled", "[not sampled]", 0, "", (int64_t)outside->attached_cpu_ns - covered);
+		if (outside->attached_gap_has_more)
+			give(c, "not sampled", "[not counted]", 0, "", outside->attached_gap_ns);
+		else
+			give(c, "other", EXITS_AND_SWITCHES, 0, "", outside->attached_gap_ns);
 		return;
 	}
 	c->unwaited_ns = outside->has_rusage ? unwaited_ns(c) : 0;

@@ -11,6 +11,7 @@
 int csink_task_stat_read(int32_t tid, struct csink_task_stat *out)
 {
 	char text[1024], *name, *end;
+	uint64_t user, system;
 
 	if (csink_sysfs_read(text, sizeof(text), "/proc/%d/stat", tid) < 0)
 		return -ESRCH;
@@ -19,10 +20,11 @@ int csink_task_stat_read(int32_t tid, struct csink_task_stat *out)
 	end = strrchr(text, ')');
 	if (!name || !end ||
 	    sscanf(end,
-		   ") %c %" SCNd32 " %*d %*d %*d %*d %" SCNu32
-		   " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-		   &out->state, &out->ppid, &out->flags, &out->start_ticks) != 4)
+		   ") %c %" SCNd32 " %*d %*d %*d %*d %" SCNu32 " %*u %" SCNu64 " %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+		   " %*d %*d %*d %*d %" SCNu64,
+		   &out->state, &out->ppid, &out->flags, &out->children_faults, &user, &system, &out->start_ticks) != 7)
 		return -ESRCH;
+	out->children_ticks = user + system;
 	snprintf(out->comm, sizeof(out->comm), "%.*s", (int)(end - name - 1), name + 1);
 	return 0;
 }

@@ -10,6 +10,8 @@ struct csink_task_stat {
 	int32_t ppid;         /* 0: none here */
 	uint32_t flags;       /* the kernel's PF_EXITING and others */
 	uint64_t start_ticks; /* since boot: distinguishes owners of one PID */
+	/* Of the children that the process has waited for, and theirs: CPU time, and minor page faults. */
+	uint64_t children_ticks, children_faults;
 };
 
 /** Read it, by pid or tid. Returns 0, or -ESRCH, also where /proc cannot be read. Context: thread; errno is kept. */

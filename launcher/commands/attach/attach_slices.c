@@ -15,20 +15,20 @@
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/collect/collect.h"
-#include "launcher/profile/facts.h"
+#include "launcher/commands/attach/attach_gap.h"
 #include "launcher/profile/profile.h"
 
 int csink_attach_slices_init(struct csink_attach_slices *a)
 {
 	struct shared {
 		struct csink_slices slices;
-		int64_t given_ns;
+		struct csink_attach_given given;
 	} *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (shared == MAP_FAILED)
 		return -ENOMEM;
 	a->s = &shared->slices;
-	a->given_ns = &shared->given_ns;
+	a->given = &shared->given;
 	a->directory.fd = -1;
 	return 0;
 }
@@ -39,48 +39,49 @@ void csink_attach_slices_begin(struct csink_attach_slices *a, struct csink_attac
 	csink_slices_start(a->s);
 }
 
-static int64_t cpu_ns_of(const struct csink_profile *p)
-{
-	const char *name = csink_profile_fact(p, CSINK_FACT_CPU_TYPE, 0);
-	int type = name ? csink_profile_type_find(p, name) : -ENOENT;
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; type >= 0 && i < p->nr_samples; i++)
-		sum = csink_add(sum, csink_profile_values(p, i)[type]);
-	return sum;
-}
-
-/* The totals of a slice that is not the last one are not known: what no sample has of them is in the last one. */
+/* The totals of a slice that is not the last one are not known: what no sample has of them is in the last one. But each
+ * has its part of the gap. @given  set to what it has. */
 static int make(const struct csink_attach_slices *a, const struct csink_outside *outside, uint64_t end_ns, bool is_last,
-		struct csink_profile **out)
+		struct csink_attach_given *given, struct csink_profile **out)
 {
 	struct csink_slice slice = csink_slices_describe(a->s, end_ns, is_last);
 	struct csink_outside own = *outside;
+	int err;
 
 	own.is_attached = 1;
 	own.attached_cpu_ns =
-		is_last ? own.attached_cpu_ns - CSINK_MIN((uint64_t)*a->given_ns, own.attached_cpu_ns) : 0;
+		is_last ? own.attached_cpu_ns - CSINK_MIN((uint64_t)a->given->cpu_ns, own.attached_cpu_ns) : 0;
+	own.attached_gap_ns = (is_last ? outside->attached_gap_ns : a->next_gap_ns) - a->given->gap_ns;
 	own.attached_processes = (uint32_t)a->follow->images.nr_processes;
 	own.attached_threads = (uint32_t)a->follow->images.nr_threads;
 	slice.outside = &own;
 	slice.former_processes = a->nr_processes;
 	slice.former_threads = a->nr_threads;
-	return csink_collect_slice_directory(a->directory.path, &slice, out);
+	err = csink_collect_slice_directory(a->directory.path, &slice, out);
+	if (err)
+		return err;
+	given->gap_ns = CSINK_MAX(own.attached_gap_ns, (int64_t)0);
+	given->cpu_ns = csink_attach_gap_sum(*out) - given->gap_ns;
+	given->gap_ns += csink_attach_gap_take_off(*out, own.attached_gap_ns);
+	return 0;
 }
 
 /* In the child. */
 static int write_slice(struct csink_attach_slices *a, const struct csink_outside *outside)
 {
+	struct csink_attach_given given;
 	struct csink_profile *profile;
-	int err = make(a, outside, a->next_monotonic_ns, false, &profile);
+	int err = make(a, outside, a->next_monotonic_ns, false, &given, &profile);
 
 	if (!err)
 		err = csink_slices_write(a->s, profile);
-	if (err)
+	if (err) {
 		csink_slices_miss(a->s, err);
-	else
-		*a->given_ns += cpu_ns_of(profile);
-	return err;
+		return err;
+	}
+	a->given->cpu_ns += given.cpu_ns;
+	a->given->gap_ns += given.gap_ns;
+	return 0;
 }
 
 /* The writer has ended. What it could not write is in the next slice. */
@@ -122,6 +123,8 @@ static void cut(struct csink_attach_slices *a, const struct csink_outside *outsi
 	a->next_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
 	a->next_named_ns = csink_slice_clock_next(&a->s->clock, a->next_realtime_ns, a->next_monotonic_ns);
 	csink_slices_count_missed(a->s, former_ns);
+	csink_attach_clock_read(&a->follow->clock);
+	a->next_gap_ns = csink_attach_gap(a->follow, csink_attach_counters_cpu_ns(&a->follow->counters));
 	err = prepare(a);
 	if (!err) {
 		a->next_nr_processes = (uint32_t)a->follow->images.nr_processes;
@@ -151,6 +154,7 @@ void csink_attach_slices_poll(struct csink_attach_slices *a, const struct csink_
 int csink_attach_slices_finish(struct csink_attach_slices *a, const struct csink_outside *outside)
 {
 	struct csink_profile *profile = NULL;
+	struct csink_attach_given given;
 	int status, err;
 
 	if (a->writer) {
@@ -162,7 +166,7 @@ int csink_attach_slices_finish(struct csink_attach_slices *a, const struct csink
 		a->s->nr_missed++;
 	err = prepare(a);
 	if (!err) {
-		err = make(a, outside, csink_monotonic_ns(), true, &profile);
+		err = make(a, outside, csink_monotonic_ns(), true, &given, &profile);
 		csink_run_directory_remove(&a->directory);
 		free(a->next.rows);
 	}

@@ -21,7 +21,12 @@ struct csink_attach_slices {
 	struct csink_run_directory directory;
 	uint64_t next_monotonic_ns, next_realtime_ns, next_named_ns;
 	uint32_t next_nr_processes, next_nr_threads;
-	int64_t *given_ns; /* shared: CPU time that slices have */
+	int64_t next_gap_ns;
+
+	struct csink_attach_given {
+		int64_t cpu_ns; /* of what events counted */
+		int64_t gap_ns; /* beside that: see attach_gap.h */
+	} * given;              /* shared: CPU time that slices have */
 };
 
 /** Memory that children share. Returns 0 or -ENOMEM. Context: init. */

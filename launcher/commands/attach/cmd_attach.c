@@ -20,6 +20,7 @@
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
 #include "launcher/collect/run_directory.h"
+#include "launcher/commands/attach/attach_gap.h"
 #include "launcher/commands/attach/attach_json.h"
 #include "launcher/commands/attach/attach_options.h"
 #include "launcher/commands/attach/attach_slices.h"
@@ -367,6 +368,7 @@ static int run_command(struct attach *a)
 	csink_attach_counters_opened(&a->follow.counters);
 	a->target.from_ns = csink_monotonic_ns();
 	a->follow.leave_out = getpid();
+	csink_attach_clock_add_self(&a->follow.clock);
 	err = csink_spawn(a->argv, environ, &a->inherited, &child);
 	if (err) {
 		release(a);
@@ -445,10 +447,16 @@ static int finish(struct attach *a)
 	struct csink_profile *profile = NULL;
 	int err;
 
+	csink_attach_follow_drain(&a->follow, false);
+	csink_attach_clock_read(&a->follow.clock);
 	csink_attach_counters_stop(&a->follow.counters);
 	a->outside.wall_ns = csink_monotonic_ns() - a->target.from_ns;
 	csink_attach_follow_drain(&a->follow, true);
 	csink_attach_counters_read(&a->follow.counters, &a->outside);
+	if (a->outside.is_attached) {
+		a->outside.attached_gap_ns = csink_attach_gap(&a->follow, a->outside.attached_cpu_ns);
+		csink_attach_gap_note(&a->follow, &a->outside);
+	}
 	release(a);
 	name_command(a);
 	err = csink_run_directory_create(&a->directory);
@@ -459,6 +467,7 @@ static int finish(struct attach *a)
 	csink_run_directory_remove(&a->directory);
 	if (err)
 		return csink_fail(err, "no profile: %s", strerror(-err));
+	csink_attach_gap_take_off(profile, a->outside.attached_gap_ns);
 	a->save.folds_native = csink_options_bool(a->options, CSINK_ATTACH_OPT_FOLD_NATIVE);
 	err = a->slices.s ? finish_slices(a, profile) : csink_save_profile(&a->save, profile, words_of(a));
 	if (a->json)
@@ -515,6 +524,7 @@ static int main_attach(const struct csink_options *o, int nr, char **operands)
 
 	a.options = o;
 	a.follow.outside = &a.outside;
+	a.follow.clock.is_wanted = true;
 	resolve_rest(&a);
 	a.target.may_stop = !csink_options_bool(o, CSINK_ATTACH_OPT_NO_STOP);
 	a.target.cgroup = csink_options_text(o, CSINK_ATTACH_OPT_CGROUP);

@@ -1,0 +1,299 @@
+/* The kernel's CPU time of what is attached to: see attach_clock.h. */
+#include "launcher/attach/attach_clock.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "include/internal/clock.h"
+#include "include/internal/grow.h"
+#include "preload/core/sysfs.h"
+#include "preload/core/task_stat.h"
+
+#define LEAST_APART_NS 50000000
+#define LEAST_PARTS_APART 100 /* of the time that the last reading took: with many processes it is no more of a CPU */
+#define MOST_READINGS 4       /* in a row, as long as processes end meanwhile */
+
+/* ---- one clock ---- */
+
+static uint64_t ns_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * CSINK_NS_PER_S + (uint64_t)time->tv_usec * 1000;
+}
+
+/* The clock of any process, as the kernel's CPUCLOCK_SCHED has it: also of threads that have ended, and until its
+ * parent has waited for it. It needs neither rights nor /proc. */
+static bool read_process(int32_t pid, uint64_t *ns)
+{
+	struct timespec now;
+
+	if (clock_gettime((clockid_t)(~(uint32_t)pid << 3 | 2), &now))
+		return false;
+	*ns = (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
+	return true;
+}
+
+/* Threads of other processes have no such clock. Kernels without scheduler statistics have 0 here. */
+static bool read_thread(int32_t tid, uint64_t *ns)
+{
+	char text[128];
+
+	return csink_sysfs_read(text, sizeof(text), "/proc/%d/schedstat", tid) > 0 &&
+	       sscanf(text, "%" SCNu64, ns) == 1 && *ns;
+}
+
+/* Version 2 alone has it where the events' group is. */
+static bool read_cgroup(int cgroup_fd, uint64_t *ns)
+{
+	CSINK_AUTO_CLOSE int fd = openat(cgroup_fd, "cpu.stat", O_RDONLY | O_CLOEXEC);
+	char text[4096], *usage;
+	ssize_t nr = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (nr <= 0)
+		return false;
+	text[nr] = 0;
+	usage = strstr(text, "usage_usec ");
+	if (!usage || sscanf(usage, "usage_usec %" SCNu64, ns) != 1)
+		return false;
+	*ns *= 1000;
+	return true;
+}
+
+static bool read_clock(const struct csink_attach_clock *c, const struct csink_attach_clock_of *of, uint64_t *ns)
+{
+	if (of->is_self) {
+		*ns = 0;
+		return true;
+	}
+	return c->cgroup_fd >= 0 ? read_cgroup(c->cgroup_fd, ns)
+	       : c->tid          ? read_thread(c->tid, ns)
+				 : read_process(of->pid, ns);
+}
+
+/* False: it has ended, and its PID has another owner. Where /proc does not show it, nothing is known of its children.
+ */
+static bool read_children(const struct csink_attach_clock *c, struct csink_attach_clock_of *of,
+			  struct csink_attach_clock_children *now)
+{
+	struct csink_task_stat stat;
+	struct rusage usage;
+
+	*now = of->children;
+	if (c->tid || c->cgroup_fd >= 0)
+		return true;
+	if (of->is_self) {
+		getrusage(RUSAGE_CHILDREN, &usage);
+		now->ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
+		now->faults = (uint64_t)usage.ru_minflt;
+		return true;
+	}
+	if (csink_task_stat_read(of->pid, &stat))
+		return true;
+	if (of->start_ticks && of->start_ticks != stat.start_ticks)
+		return false;
+	of->start_ticks = stat.start_ticks;
+	of->ppid = stat.ppid;
+	if (c->lacks_children)
+		return true;
+	now->ns = CSINK_MAX(now->ns, stat.children_ticks * (CSINK_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK)));
+	now->faults = CSINK_MAX(now->faults, stat.children_faults);
+	return true;
+}
+
+/* ---- all of them ---- */
+
+/*
+ * A child that was waited for is in its parent's children: so these are read before any clock. What ends in between is
+ * missing from both, and found to have ended. Returns whether a process has.
+ */
+static bool read_all(struct csink_attach_clock *c)
+{
+	struct csink_attach_clock_children now;
+	bool have_ended = false;
+	uint64_t ns;
+
+	for (uint32_t i = 0; i < c->nr; i++) {
+		struct csink_attach_clock_of *of = &c->at[i];
+
+		of->has_ended = !read_children(c, of, &now);
+		c->waited_ns += (int64_t)(now.ns - of->children.ns);
+		of->children = now;
+	}
+	for (uint32_t i = 0; i < c->nr; i++) {
+		struct csink_attach_clock_of *of = &c->at[i];
+
+		of->has_ended |= !read_clock(c, of, &ns) || ns < of->cpu_ns;
+		have_ended |= of->has_ended;
+		if (of->has_ended)
+			continue;
+		c->is_known = true;
+		c->used_ns += ns - of->cpu_ns;
+		of->cpu_ns = ns;
+	}
+	return have_ended;
+}
+
+static struct csink_attach_clock_of *find(const struct csink_attach_clock *c, int32_t pid)
+{
+	for (uint32_t i = 0; i < c->nr; i++)
+		if (c->at[i].pid == pid)
+			return &c->at[i];
+	return NULL;
+}
+
+/* What waited for them has all that they used, of which readings of themselves had this. */
+static void remove_ended(struct csink_attach_clock *c)
+{
+	for (uint32_t i = 0; i < c->nr;) {
+		struct csink_attach_clock_of ended = c->at[i], *parent;
+
+		if (!ended.has_ended) {
+			i++;
+			continue;
+		}
+		c->waited_ns -= (int64_t)(ended.cpu_ns + ended.children.ns);
+		c->at[i] = c->at[--c->nr];
+		parent = find(c, ended.ppid);
+		if (parent)
+			parent->is_parent = true;
+		if (!parent || ended.is_parent)
+			c->nr_unsure++;
+	}
+}
+
+/*
+ * /proc has whole ticks, of user and system time: that is off by two at most, however many children. What lacks more
+ * was waited for by a process that is not read, or by none. Of what is less, page faults show whether it was waited
+ * for: a process that has ended had some.
+ */
+static void settle(struct csink_attach_clock *c)
+{
+	int64_t tick_ns = (int64_t)CSINK_NS_PER_S / sysconf(_SC_CLK_TCK);
+
+	for (uint32_t i = 0; i < c->nr; i++) {
+		struct csink_attach_clock_of *of = &c->at[i];
+
+		c->nr_unsure += of->is_parent && of->children.faults == of->faults_before;
+		of->is_parent = false;
+		of->faults_before = of->children.faults;
+	}
+	if (c->waited_ns > 0)
+		c->used_ns += (uint64_t)c->waited_ns;
+	else if (c->waited_ns >= -2 * tick_ns * ((int64_t)c->nr + 1))
+		return;
+	else
+		c->nr_unread++, c->nr_unsure++;
+	c->waited_ns = 0;
+}
+
+void csink_attach_clock_read(struct csink_attach_clock *c)
+{
+	uint64_t from_ns = csink_monotonic_ns(), to_ns;
+	bool have_ended = true;
+
+	if (!c->is_wanted)
+		return;
+	for (uint32_t i = 0; have_ended && i < MOST_READINGS; i++) {
+		have_ended = read_all(c);
+		remove_ended(c);
+	}
+	if (!have_ended)
+		settle(c);
+	to_ns = csink_monotonic_ns();
+	c->next_ns = to_ns + CSINK_MAX((to_ns - from_ns) * LEAST_PARTS_APART, (uint64_t)LEAST_APART_NS);
+}
+
+void csink_attach_clock_poll(struct csink_attach_clock *c)
+{
+	if (c->is_wanted && csink_monotonic_ns() >= c->next_ns)
+		csink_attach_clock_read(c);
+}
+
+/* A thread that runs has the time of its last tick, and what was started a moment ago is not known yet. */
+static int64_t resolution_ns(void)
+{
+	return 2 * (int64_t)CSINK_NS_PER_S / sysconf(_SC_CLK_TCK) * CSINK_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+}
+
+int64_t csink_attach_clock_gap(struct csink_attach_clock *c, uint64_t event_ns, bool is_whole)
+{
+	int64_t gap_ns = (int64_t)(c->used_ns - event_ns) + c->shift_ns;
+
+	if (!c->is_known)
+		return 0;
+	if (gap_ns < c->gap_ns && (!is_whole || c->nr_unsure != c->nr_unsure_before))
+		c->shift_ns += c->gap_ns - gap_ns, gap_ns = c->gap_ns;
+	c->nr_unsure_before = c->nr_unsure;
+	if (c->gap_ns < 0 || gap_ns > 0 || gap_ns < -resolution_ns())
+		c->gap_ns = gap_ns;
+	else
+		c->gap_ns = 0;
+	return c->gap_ns;
+}
+
+/* ---- what there is ---- */
+
+static void add(struct csink_attach_clock *c, const struct csink_attach_clock_of *of)
+{
+	(void)CSINK_APPEND(c->at, c->nr, c->cap, *of); /* without memory, its time is that of its events */
+}
+
+void csink_attach_clock_begin(struct csink_attach_clock *c, int32_t tid, int cgroup_fd)
+{
+	c->tid = tid;
+	c->cgroup_fd = cgroup_fd;
+	if (tid || cgroup_fd >= 0)
+		csink_attach_clock_add(c, tid);
+}
+
+void csink_attach_clock_add(struct csink_attach_clock *c, int32_t pid)
+{
+	struct csink_attach_clock_of of = {.pid = pid};
+
+	if (!c->is_wanted || (c->nr && (c->tid || c->cgroup_fd >= 0 || find(c, pid))) ||
+	    !read_children(c, &of, &of.children) || !read_clock(c, &of, &of.cpu_ns))
+		return;
+	c->is_known = true;
+	of.faults_before = of.children.faults;
+	add(c, &of);
+}
+
+void csink_attach_clock_add_self(struct csink_attach_clock *c)
+{
+	struct csink_attach_clock_of of = {.pid = getpid(), .is_self = true};
+
+	c->cgroup_fd = -1;
+	if (!c->is_wanted || !read_children(c, &of, &of.children))
+		return;
+	of.faults_before = of.children.faults;
+	add(c, &of);
+}
+
+void csink_attach_clock_add_new(struct csink_attach_clock *c, int32_t pid, int32_t ppid)
+{
+	struct csink_attach_clock_of of = {.pid = pid, .ppid = ppid}, *known;
+	struct csink_attach_clock_children now;
+
+	if (!c->is_wanted || c->tid || c->cgroup_fd >= 0)
+		return;
+	known = find(c, pid);
+	if (known && read_children(c, known, &now))
+		return;
+	if (known)
+		csink_attach_clock_read(c); /* which finds that it has ended */
+	add(c, &of);
+}
+
+void csink_attach_clock_free(struct csink_attach_clock *c)
+{
+	free(c->at);
+	c->at = NULL;
+	c->nr = c->cap = 0;
+}

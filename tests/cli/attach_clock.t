@@ -1,0 +1,151 @@
+#!/bin/bash
+# Profiles of attach have the CPU time that the kernel accounts, also of threads that switch all the time, and of threads and
+# processes that are shorter than a period: at least what a target uses while it is attached to, and no more than what it uses
+# from before attach starts until after it has ended, or than what events counted. Of children /proc has ticks.
+. "$(dirname "$0")/lib.sh"
+
+. "$SRC/tests/cli/attach.sh"
+needs_events
+
+mkfifo asks answers
+ticks=$((2 * 1000000000 / $(getconf CLK_TCK))) # of user and of system time
+ask() { # WORD: what the target has used, in ns
+	echo "$1" >&3
+	read -r -t 300 own children thread <&4
+}
+start_target() { # [COMMAND...]: which executes it
+	"$@" "$TARGETS/switches" <asks >answers 2>/dev/null &
+	target=$!
+	targets="$targets $target"
+	exec 3>asks 4<answers
+	ask look
+}
+end_target() {
+	exec 3>&- 4<&-
+	wait $target 2>/dev/null
+}
+# Of what ask has had.
+all_ns() { echo $((own + children)); }
+thread_ns() { echo "$thread"; }
+cpu_ns() { # PROFILE
+	countersink report --json -n 1 "$1" | tr -d ' \n' | sed 's/.*"name":"task-clock[:u]*","unit":"[a-z]*","sum":\([0-9]*\).*/\1/'
+}
+# work READ ARGUMENT...: attach to the target while it works; command READ prints what the kernel has accounted. What it
+# should have is in $least and $most.
+work() {
+	local read=$1
+	shift
+	ask look
+	most=$("$read")
+	[ "$read" != all_ns ] || most=$((most - ticks))
+	: >err
+	countersink attach -j "$@" >json 2>err &
+	attach=$!
+	targets="$targets $attach"
+	wait_until 60 sh -c 'grep -q "Ctrl-C ends it" err || ! kill -0 "$1"' sh $attach
+	ask look
+	own_before=$own children_before=$children thread_before=$thread
+	ask work
+	used=$((own - own_before + children - children_before - ticks))
+	[ "$used" -ge $((own - own_before)) ] || used=$((own - own_before))
+	[ "$read" != thread_ns ] || used=$((thread - thread_before))
+}
+end_attach() {
+	kill -TERM $attach 2>/dev/null
+	wait $attach
+	status=$?
+}
+# has_it PROFILE NAME: a profile has the CPU time.
+has_it() {
+	local sum counted
+	sum=$(cpu_ns "$1")
+	counted=$(tr -d ' \n' <json | sed 's/.*"name":"task-clock[:u]*","value":\([0-9]*\).*/\1/')
+	[ "$most" -ge "$counted" ] || most=$counted
+	ok "$2: $sum ns are at least $used, and at most $most" test "$sum" -ge "$used" -a "$sum" -le "$most" || diag "counted: $counted, $(cat err)"
+}
+
+start_target
+work all_ns -o one.pb.gz -e '{task-clock,page-faults}' -p "$target"
+end_attach
+ask look
+most=$(($(all_ns) - most))
+is $status 0 "a process: status 0"
+has_it one.pb.gz "a process"
+like "$(countersink report one.pb.gz 2>&1)" '\[kernel: exits and switches\]' "a process: what no event counts has a row"
+faults=$(countersink report --json -e page-faults one.pb.gz | tr -d ' \n' | sed 's/.*"name":"page-faults[:u]*","unit":"count","sum":\([0-9]*\).*/\1/')
+counted=$(tr -d ' \n' <json | sed 's/.*"name":"page-faults[:u]*","value":\([0-9]*\).*/\1/')
+ok "other events have no more than was counted: $faults of $counted" test "$faults" -gt 0 -a "$faults" -le "$counted"
+
+work all_ns -o slices.pb.gz --rotate=0.1 --keep=0 -e task-clock -p "$target"
+end_attach
+ask look
+most=$(($(all_ns) - most))
+is $status 0 "slices: status 0"
+countersink merge -q -o slices_all.pb.gz slices.*.pb.gz
+has_it slices_all.pb.gz "slices"
+gap_slices() {
+	local slice nr=0
+	for slice in slices.*.pb.gz; do
+		! countersink report "$slice" 2>&1 | grep -q '\[kernel: exits and switches\]' || nr=$((nr + 1))
+	done
+	echo $nr
+}
+ok "each slice has its own part of what no event counts" test "$(gap_slices)" -ge 2
+
+work thread_ns -o thread.pb.gz -e task-clock -t "$target"
+end_attach
+ask look
+most=$((thread - most))
+is $status 0 "a thread: status 0"
+if [ "$(cut -d' ' -f1 "/proc/$target/schedstat" 2>/dev/null || echo 0)" != 0 ]; then
+	has_it thread.pb.gz "a thread"
+else
+	skip "a thread" "this kernel has no /proc/TID/schedstat"
+fi
+
+# It is killed, after a slice that began when it had worked.
+work all_ns -o killed.pb.gz --rotate=0.1 --keep=0 -e task-clock -p "$target"
+killed_slices() { find . -name 'killed.*.pb.gz' | wc -l; }
+more_slices() { [ "$(killed_slices)" -gt "$1" ]; }
+nr=$(($(killed_slices) + 1))
+ok "a slice is written after the work" wait_until 60 more_slices $nr
+ask look
+most=$(($(all_ns) - most + ticks)) # until it is killed it waits
+{
+	kill -9 "$target"
+	end_target
+} 2>/dev/null
+wait $attach
+is $? 0 "a process that is killed: attach ends"
+countersink merge -q -o killed_all.pb.gz killed.*.pb.gz
+has_it killed_all.pb.gz "a process that is killed"
+
+# ---- a control group
+group=groups/countersink.$$
+group_ns() { sed -n 's/^usage_usec \(.*\)/\1000/p' $group/cpu.stat; }
+if is_root && mkdir groups && mount -t cgroup2 none groups 2>/dev/null && mkdir $group && grep -q usage_usec $group/cpu.stat; then
+	# shellcheck disable=SC2016
+	start_target sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' $group
+	work group_ns -o group.pb.gz -e task-clock --cgroup $group
+	end_attach
+	if [ $status = 0 ]; then
+		most=$(($(group_ns) - most + 1000))
+		has_it group.pb.gz "a control group"
+	else
+		skip "a control group" "$(cat err)"
+	fi
+	end_target
+	wait_until 30 rmdir $group
+else
+	skip "a control group" "control groups of version 2 cannot be mounted here"
+fi
+[ ! -d groups ] || umount groups 2>/dev/null
+
+# ---- a command, which attach waits for
+printf 'work\nlook\n' | attach -o command.pb.gz -e task-clock -- sh -c '"$1"; exit 3' sh "$TARGETS/switches" >out 2>err
+is $? 3 "a command: its status"
+read -r own children thread <out
+sum=$(cpu_ns command.pb.gz)
+ok "a command: $sum ns are at least $((own + children))" test "$sum" -ge $((own + children))
+
+done_testing
