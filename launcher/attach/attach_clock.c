@@ -19,9 +19,15 @@
 
 #define LEAST_APART_NS 50000000
 #define LEAST_PARTS_APART 100 /* of the time that the last reading took: with many processes it is no more of a CPU */
-#define MOST_READINGS 4       /* in a row, as long as processes end meanwhile */
+#define MOST_APART_NS 1000000000
+#define MOST_READINGS 4 /* in a row, as long as processes end meanwhile */
 
 /* ---- one clock ---- */
+
+static int64_t tick_ns(void)
+{
+	return (int64_t)CSINK_NS_PER_S / sysconf(_SC_CLK_TCK);
+}
 
 static uint64_t ns_of(const struct timeval *time)
 {
@@ -107,6 +113,12 @@ static bool read_children(const struct csink_attach_clock *c, struct csink_attac
 	return true;
 }
 
+/* A thread that execs takes over the first one's TID, with its own time: more than can have passed. */
+static bool is_another(const struct csink_attach_clock *c, uint64_t more_ns)
+{
+	return c->tid && more_ns > csink_monotonic_ns() - c->read_ns + (uint64_t)tick_ns();
+}
+
 /* ---- all of them ---- */
 
 /*
@@ -129,7 +141,7 @@ static bool read_all(struct csink_attach_clock *c)
 	for (uint32_t i = 0; i < c->nr; i++) {
 		struct csink_attach_clock_of *of = &c->at[i];
 
-		of->has_ended |= !read_clock(c, of, &ns) || ns < of->cpu_ns;
+		of->has_ended |= !read_clock(c, of, &ns) || ns < of->cpu_ns || is_another(c, ns - of->cpu_ns);
 		have_ended |= of->has_ended;
 		if (of->has_ended)
 			continue;
@@ -148,24 +160,29 @@ static struct csink_attach_clock_of *find(const struct csink_attach_clock *c, in
 	return NULL;
 }
 
-/* What waited for them has all that they used, of which readings of themselves had this. */
+/* What waited for them has all that they used, of which readings of themselves had this. Parents that have ended, too,
+ * are still there: theirs have it then. */
 static void remove_ended(struct csink_attach_clock *c)
 {
-	for (uint32_t i = 0; i < c->nr;) {
-		struct csink_attach_clock_of ended = c->at[i], *parent;
+	uint32_t nr = 0;
 
-		if (!ended.has_ended) {
-			i++;
+	for (uint32_t i = 0; i < c->nr; i++) {
+		const struct csink_attach_clock_of *ended = &c->at[i];
+		struct csink_attach_clock_of *parent = ended->has_ended ? find(c, ended->ppid) : NULL;
+
+		if (!ended->has_ended)
 			continue;
-		}
-		c->waited_ns -= (int64_t)(ended.cpu_ns + ended.children.ns);
-		c->at[i] = c->at[--c->nr];
-		parent = find(c, ended.ppid);
-		if (parent)
+		if (parent) {
 			parent->is_parent = true;
-		if (!parent || ended.is_parent)
-			c->nr_unsure++;
+			c->waited_ns -= (int64_t)(ended->cpu_ns + ended->children.ns);
+		}
+		c->nr_unread += !parent;
+		c->nr_unsure += !parent || ended->is_parent;
 	}
+	for (uint32_t i = 0; i < c->nr; i++)
+		if (!c->at[i].has_ended)
+			c->at[nr++] = c->at[i];
+	c->nr = nr;
 }
 
 /*
@@ -175,8 +192,6 @@ static void remove_ended(struct csink_attach_clock *c)
  */
 static void settle(struct csink_attach_clock *c)
 {
-	int64_t tick_ns = (int64_t)CSINK_NS_PER_S / sysconf(_SC_CLK_TCK);
-
 	for (uint32_t i = 0; i < c->nr; i++) {
 		struct csink_attach_clock_of *of = &c->at[i];
 
@@ -184,9 +199,7 @@ static void settle(struct csink_attach_clock *c)
 		of->is_parent = false;
 		of->faults_before = of->children.faults;
 	}
-	if (c->waited_ns > 0)
-		c->used_ns += (uint64_t)c->waited_ns;
-	else if (c->waited_ns >= -2 * tick_ns * ((int64_t)c->nr + 1))
+	if (c->waited_ns >= -2 * tick_ns() * ((int64_t)c->nr + 1))
 		return;
 	else
 		c->nr_unread++, c->nr_unsure++;
@@ -204,10 +217,17 @@ void csink_attach_clock_read(struct csink_attach_clock *c)
 		have_ended = read_all(c);
 		remove_ended(c);
 	}
+	/* At least so much was used, also where more processes end than one reading can find. */
+	if (c->waited_ns > 0) {
+		c->used_ns += (uint64_t)c->waited_ns;
+		c->waited_ns = 0;
+	}
 	if (!have_ended)
 		settle(c);
 	to_ns = csink_monotonic_ns();
-	c->next_ns = to_ns + CSINK_MAX((to_ns - from_ns) * LEAST_PARTS_APART, (uint64_t)LEAST_APART_NS);
+	c->read_ns = from_ns;
+	c->next_ns = to_ns + CSINK_MIN(CSINK_MAX((to_ns - from_ns) * LEAST_PARTS_APART, (uint64_t)LEAST_APART_NS),
+				       (uint64_t)MOST_APART_NS);
 }
 
 void csink_attach_clock_poll(struct csink_attach_clock *c)
@@ -219,7 +239,7 @@ void csink_attach_clock_poll(struct csink_attach_clock *c)
 /* A thread that runs has the time of its last tick, and what was started a moment ago is not known yet. */
 static int64_t resolution_ns(void)
 {
-	return 2 * (int64_t)CSINK_NS_PER_S / sysconf(_SC_CLK_TCK) * CSINK_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+	return 2 * tick_ns() * CSINK_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 }
 
 int64_t csink_attach_clock_gap(struct csink_attach_clock *c, uint64_t event_ns, bool is_whole)
@@ -249,6 +269,7 @@ void csink_attach_clock_begin(struct csink_attach_clock *c, int32_t tid, int cgr
 {
 	c->tid = tid;
 	c->cgroup_fd = cgroup_fd;
+	c->read_ns = csink_monotonic_ns();
 	if (tid || cgroup_fd >= 0)
 		csink_attach_clock_add(c, tid);
 }

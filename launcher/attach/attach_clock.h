@@ -29,9 +29,11 @@ struct csink_attach_clock {
 		bool is_parent;         /* of a process that has ended since then */
 	} * at;                         /* processes that have not ended, as far as is known */
 	uint32_t nr, cap;
-	uint64_t used_ns;   /* up to the last reading, since they were attached to */
-	int64_t waited_ns;  /* of children that were waited for, more than readings of themselves had */
-	uint64_t next_ns;   /* CLOCK_MONOTONIC: when to read again */
+	uint64_t used_ns;   /* by clocks and by children, up to the last reading, since they were attached to */
+	int64_t waited_ns;  /* of children that were waited for, more than used_ns has; < 0: some have ended, and were
+			     * not  waited for yet */
+	uint64_t read_ns;   /* CLOCK_MONOTONIC: when the last reading began */
+	uint64_t next_ns;   /* when to read again */
 	uint64_t nr_unread; /* how often processes ended, and none that is read waited for them */
 
 	uint64_t nr_unsure; /* how often processes ended, and one that is read may not have waited for them */
@@ -45,7 +47,7 @@ struct csink_attach_clock {
 /** It begins: of a thread (@tid), a control group (@cgroup_fd >= 0), or of processes, which are added. */
 void csink_attach_clock_begin(struct csink_attach_clock *clock, int32_t tid, int cgroup_fd);
 
-/** It is attached to this process, which runs. */
+/** It is attached to this process, which runs, or was not waited for yet: what it used before is not counted. */
 void csink_attach_clock_add(struct csink_attach_clock *clock, int32_t pid);
 
 /** A command is about to be started by this process. */

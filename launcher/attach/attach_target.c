@@ -77,6 +77,14 @@ static int open_threads(struct beginning *b, const struct csink_targets *threads
 	return err;
 }
 
+/* Zombies have a clock, and no event: who waits for them has their time from before, too. */
+static void take_clocks(struct beginning *b, const struct csink_targets *threads)
+{
+	for (uint32_t i = 0; i < threads->nr; i++)
+		if (!i || threads->at[i].pid != threads->at[i - 1].pid)
+			csink_attach_clock_add(&b->follow->clock, threads->at[i].pid);
+}
+
 static void take_images(struct beginning *b)
 {
 	const struct csink_attach_counters *c = &b->follow->counters;
@@ -84,7 +92,6 @@ static void take_images(struct beginning *b)
 	for (uint32_t i = 0; i < c->nr_lineages; i++) {
 		if (i && c->lineages[i].pid == c->lineages[i - 1].pid)
 			continue;
-		csink_attach_clock_add(&b->follow->clock, c->lineages[i].pid);
 		csink_attach_images_take(&b->follow->images, c->lineages[i].pid, b->target->from_ns);
 	}
 }
@@ -110,6 +117,7 @@ static int open_all(struct csink_targets *threads, void *arg)
 				   refusals.nr_denied == 1 ? "" : "s", refusals.denied);
 	b->target->from_ns = csink_monotonic_ns();
 	csink_attach_clock_begin(&b->follow->clock, b->target->tid, -1);
+	take_clocks(b, threads);
 	take_images(b);
 	if (err && err != -ESRCH && err != -EACCES && err != -EPERM)
 		return csink_why(err, b->why, b->why_size, "%s: %s", refusals.last->spec.rec.name,

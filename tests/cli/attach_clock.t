@@ -71,7 +71,7 @@ ask look
 most=$(($(all_ns) - most))
 is $status 0 "a process: status 0"
 has_it one.pb.gz "a process"
-like "$(countersink report one.pb.gz 2>&1)" '\[kernel: exits and switches\]' "a process: what no event counts has a row"
+like "$(countersink report one.pb.gz 2>&1)" '\[(kernel: exits and switches|not counted)\]' "a process: what no event counts has a row"
 faults=$(countersink report --json -e page-faults one.pb.gz | tr -d ' \n' | sed 's/.*"name":"page-faults[:u]*","unit":"count","sum":\([0-9]*\).*/\1/')
 counted=$(tr -d ' \n' <json | sed 's/.*"name":"page-faults[:u]*","value":\([0-9]*\).*/\1/')
 ok "other events have no more than was counted: $faults of $counted" test "$faults" -gt 0 -a "$faults" -le "$counted"
@@ -86,7 +86,7 @@ has_it slices_all.pb.gz "slices"
 gap_slices() {
 	local slice nr=0
 	for slice in slices.*.pb.gz; do
-		! countersink report "$slice" 2>&1 | grep -q '\[kernel: exits and switches\]' || nr=$((nr + 1))
+		! countersink report "$slice" 2>&1 | grep -Eq '\[(kernel: exits and switches|not counted)\]' || nr=$((nr + 1))
 	done
 	echo $nr
 }
@@ -140,6 +140,47 @@ else
 	skip "a control group" "control groups of version 2 cannot be mounted here"
 fi
 [ ! -d groups ] || umount groups 2>/dev/null
+
+# ---- what was used before does not count
+if command -v python3 >/dev/null; then
+	cat >before.py <<-'END'
+		import os, sys, time
+		def burn(seconds):
+		    while time.process_time() < seconds: pass
+		if not os.fork():
+		    burn(0.3)
+		    os._exit(0)
+		os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+		print("ended", flush=True)
+		sys.stdin.readline()
+		os.wait()
+		print("waited", flush=True)
+		sys.stdin.readline()
+	END
+	python3 before.py <asks >answers &
+	target=$!
+	targets="$targets $target"
+	exec 3>asks 4<answers
+	read -r -t 60 _ <&4
+	: >err
+	countersink attach -j -o zombie.pb.gz -e task-clock -p $target >json 2>err &
+	attach=$!
+	targets="$targets $attach"
+	wait_until 60 sh -c 'grep -q "Ctrl-C ends it" err || ! kill -0 "$1"' sh $attach
+	echo >&3
+	read -r -t 60 answer <&4
+	end_attach
+	end_target
+	sum=$(cpu_ns zombie.pb.gz)
+	ok "a child that had ended, and is waited for later: $sum ns are less than the 300 ms that it had used" test "$answer" = waited -a "${sum:-0}" -lt 200000000
+else
+	skip "a child that had ended, and is waited for later" "python3 is not installed"
+fi
+start_target
+countersink attach -q -o faults.pb.gz --rotate=0.1 --keep=0 -e page-faults -d 0.5 -p "$target" 2>err
+countersink merge -q -o faults_all.pb.gz faults.*.pb.gz
+end_target
+unlike "$(countersink report faults_all.pb.gz 2>&1)" 'kernel: exits and switches' "slices without an event of CPU time have none"
 
 # ---- a command, which attach waits for
 printf 'work\nlook\n' | attach -o command.pb.gz -e task-clock -- sh -c '"$1"; exit 3' sh "$TARGETS/switches" >out 2>err

@@ -5,7 +5,7 @@
 # rooted PROFILE REGEX: how much of what is sampled has stacks whose outermost function matches, in percent.
 rooted() {
 	countersink export -o rooted.folded "$1"
-	awk -v regex="$2" '!/^\[(not sampled|kernel: exits and switches)\]/ { all += $NF; split($0, frames, ";"); if (frames[1] ~ regex) some += $NF }
+	awk -v regex="$2" '!/^\[(not sampled|not counted|kernel: exits and switches)\]/ { all += $NF; split($0, frames, ";"); if (frames[1] ~ regex) some += $NF }
 		END { print int(some * 1000 / all) / 10 }' rooted.folded
 }
 at_least() { # PERCENT LEAST NAME

@@ -12,9 +12,14 @@
 int64_t csink_attach_gap(struct csink_attach_follow *f, uint64_t event_ns)
 {
 	const struct csink_attach_counters *c = &f->counters;
+	bool is_counted = false;
 	/* Else events may count what no clock is read of. */
 	bool is_whole = !f->outside->attached_gap_has_more && !c->no_rings && !c->rings.nr_lost;
 
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		is_counted |= c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS && !c->events[i].err;
+	if (!is_counted) /* the profile has no CPU time */
+		return 0;
 	return csink_attach_clock_gap(&f->clock, event_ns, is_whole);
 }
 
