@@ -238,7 +238,7 @@ job() { # CI BRANCH [MORE INPUTS]
 	*) file=$SRC/templates/perf-gate.yml ;;
 	esac
 	(cd clone && INPUTS="{\"version\": \"$version\", \"sha256\": \"$sum\", \"url\": \"file://$TMP/$tree.tar.xz\", \"build\": \"make bench\",
-		\"command\": \"./bench\", \"options\": \"--runs=12 --seed=1\"${3:-}}" ARTIFACTS=$TMP/artifacts RUNNER_TEMP=$TMP/temp \
+		\"command\": \"./bench\", \"options\": \"--runs=12 --seed=1 --threshold=30%\"${3:-}}" ARTIFACTS=$TMP/artifacts RUNNER_TEMP=$TMP/temp \
 		GITHUB_STEP_SUMMARY=$TMP/summary.md PATH=${PATH#"$BUILD/bin:"} /usr/bin/python3 -B ../job.py "$1" "$file") >job.out 2>job.err
 }
 for ci in github gitlab; do
@@ -255,7 +255,7 @@ like "$(python3 -c 'import json; print(json.load(open("comments.json"))[0]["body
 job github same
 is $? 0 "github: a branch that changes nothing passes" || diag "$(tail -n 20 job.out job.err)"
 job github same ', "comment": "false"'
-is "$? $(cat requests)" "0 " "github: without a comment nothing is asked"
+is "$? $(cat requests)" "0 " "github: without a comment nothing is asked" || diag "$(tail -n 20 job.out job.err)"
 job github same ', "options": "--max-time=5; touch injected"'
 like "$? $(cat job.out)" '^1 ::error title=countersink gate::options are words' "github: options that a shell would run are refused"
 ok "and not run" test ! -e clone/injected
