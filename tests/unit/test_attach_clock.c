@@ -362,7 +362,7 @@ static void test_thread(void)
 	pthread_t thread;
 	uint64_t before;
 
-	if (pipe(fds) || pipe(fds + 2) || pthread_create(&thread, NULL, thread_that_waits, (int[]){0, fds[1], fds[2]}))
+	if (pipe(fds) || pipe(fds + 2) || pthread_create(&thread, NULL, thread_that_waits, fds))
 		exit(1);
 	memset(&c, 0, sizeof(c));
 	c.is_wanted = true;
