@@ -29,11 +29,6 @@ static int64_t tick_ns(void)
 	return (int64_t)CSINK_NS_PER_S / sysconf(_SC_CLK_TCK);
 }
 
-static uint64_t ns_of(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * CSINK_NS_PER_S + (uint64_t)time->tv_usec * 1000;
-}
-
 /* The clock of any process, as the kernel's CPUCLOCK_SCHED has it: also of threads that have ended, and until its
  * parent has waited for it. It needs neither rights nor /proc. */
 static bool read_process(int32_t pid, uint64_t *ns)
@@ -96,7 +91,7 @@ static bool read_children(const struct csink_attach_clock *c, struct csink_attac
 		return true;
 	if (of->is_self) {
 		getrusage(RUSAGE_CHILDREN, &usage);
-		now->ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
+		now->ns = csink_timeval_ns(&usage.ru_utime) + csink_timeval_ns(&usage.ru_stime);
 		now->faults = (uint64_t)usage.ru_minflt;
 		return true;
 	}
@@ -199,11 +194,11 @@ static void settle(struct csink_attach_clock *c)
 		of->is_parent = false;
 		of->faults_before = of->children.faults;
 	}
-	if (c->waited_ns >= -2 * tick_ns() * ((int64_t)c->nr + 1))
-		return;
-	else
-		c->nr_unread++, c->nr_unsure++;
-	c->waited_ns = 0;
+	if (c->waited_ns < -2 * tick_ns() * ((int64_t)c->nr + 1)) {
+		c->nr_unread++;
+		c->nr_unsure++;
+		c->waited_ns = 0;
+	}
 }
 
 void csink_attach_clock_read(struct csink_attach_clock *c)

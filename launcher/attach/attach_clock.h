@@ -30,8 +30,7 @@ struct csink_attach_clock {
 	} * at;                         /* processes that have not ended, as far as is known */
 	uint32_t nr, cap;
 	uint64_t used_ns;   /* by clocks and by children, up to the last reading, since they were attached to */
-	int64_t waited_ns;  /* of children that were waited for, more than used_ns has; < 0: some have ended, and were
-			     * not  waited for yet */
+	int64_t waited_ns;  /* of children that were waited for, more than used_ns has; < 0: some were not yet */
 	uint64_t read_ns;   /* CLOCK_MONOTONIC: when the last reading began */
 	uint64_t next_ns;   /* when to read again */
 	uint64_t nr_unread; /* how often processes ended, and none that is read waited for them */

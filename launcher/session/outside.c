@@ -12,6 +12,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
 #include "launcher/session/process_tree.h"
@@ -266,17 +267,12 @@ static void tree_read(struct csink_outside_watch *watch, int32_t command_pid, en
 	}
 }
 
-static uint64_t timeval_ns(const struct timeval *tv)
-{
-	return (uint64_t)tv->tv_sec * CSINK_NS_PER_S + (uint64_t)tv->tv_usec * 1000;
-}
-
 void csink_outside_finish(struct csink_outside_watch *watch, const struct rusage *usage, int32_t command_pid,
 			  enum csink_spawn_reason reason, struct csink_outside *out)
 {
 	if (usage) {
-		out->user_ns = timeval_ns(&usage->ru_utime);
-		out->sys_ns = timeval_ns(&usage->ru_stime);
+		out->user_ns = csink_timeval_ns(&usage->ru_utime);
+		out->sys_ns = csink_timeval_ns(&usage->ru_stime);
 		out->max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024;
 		out->has_rusage = 1;
 	}

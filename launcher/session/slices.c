@@ -179,7 +179,8 @@ static int write_slice(struct csink_slices *s, const struct csink_profile *profi
 /* A server that is away is reported once, as is its return; and of the last slice, what has become of it. */
 static void send_slice(const struct csink_slices *s, const char *path)
 {
-	bool was_away = s->is_away && *s->is_away;
+	uint64_t begin_ns = csink_monotonic_ns();
+	bool was_away = s->server && s->server->is_away;
 	int spoken = was_away && !s->is_ending ? dup(STDERR_FILENO) : -1,
 	    null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	int err;
@@ -189,8 +190,12 @@ static void send_slice(const struct csink_slices *s, const char *path)
 	err = s->on_written(s->arg, path);
 	if (spoken >= 0)
 		dup2(spoken, STDERR_FILENO);
-	/* Of several processes that send at once, one finds that the server was away until now. */
-	if (s->is_away && __atomic_exchange_n(s->is_away, err == -EAGAIN, __ATOMIC_RELAXED) && !err)
+	if (s->server && !err)
+		__atomic_store_n(&s->server->reached_ns, csink_monotonic_ns(), __ATOMIC_RELAXED);
+	/* Of several processes that send at once, one finds that the server was away until now; one that began before
+	 * that, and fails later, does not find it away again. */
+	if (s->server && (!err || begin_ns > __atomic_load_n(&s->server->reached_ns, __ATOMIC_RELAXED)) &&
+	    __atomic_exchange_n(&s->server->is_away, err == -EAGAIN, __ATOMIC_RELAXED) && !err)
 		csink_say("slices are sent again, and those that were kept");
 	close(spoken);
 	close(null);
@@ -497,17 +502,18 @@ static void serve(struct csink_slices *s, int fd)
 	put(fd, &s->answer, sizeof(s->answer));
 }
 
-/* NULL: each is reported. It lives as long as the process. */
-static bool *share_flag(void)
+/* It lives as long as the process. */
+static struct csink_slices_server *share_server(void)
 {
-	bool *flag = mmap(NULL, sizeof(*flag), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct csink_slices_server *server =
+		mmap(NULL, sizeof(*server), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	return flag == MAP_FAILED ? NULL : flag;
+	return server == MAP_FAILED ? NULL : server;
 }
 
 void csink_slices_start(struct csink_slices *s)
 {
-	s->is_away = share_flag();
+	s->server = share_server();
 	s->fd = -1;
 	s->start_monotonic_ns = csink_monotonic_ns();
 	s->start_realtime_ns = s->run_start_realtime_ns = csink_clock_ns(CLOCK_REALTIME);

@@ -59,10 +59,13 @@ struct csink_slices {
 	uint64_t next_start_realtime_ns, next_named_ns;                        /* of the one after it */
 	uint32_t nr_missed;                                                    /* before it, whose time it has */
 	char missed_why[200];
-	bool is_failing;           /* that has been reported */
-	bool is_ending;            /* the last slice is written */
-	bool *is_away;             /* shared with the processes that send: the server is, which has been reported */
-	struct csink_moment *base; /* that the slices until now reach to; NULL: none yet */
+	bool is_failing; /* that has been reported */
+	bool is_ending;  /* the last slice is written */
+	struct csink_slices_server {
+		bool is_away;        /* which has been reported */
+		uint64_t reached_ns; /* CLOCK_MONOTONIC: when it took a slice last */
+	} * server;                  /* shared with the processes that send; NULL: each is reported */
+	struct csink_moment *base;   /* that the slices until now reach to; NULL: none yet */
 };
 
 /**

@@ -76,7 +76,7 @@ static void choose_tries(void)
 
 /* ---- who waits ---- */
 
-/* A slot's releases are a page. */
+/* A slot's releases are a page: 40 bytes each. */
 enum { NR_SLOTS = 4096, NR_RELEASES = 100, BEING_WALKED = UINT32_MAX, READER = UINT32_MAX };
 
 /* A release of a lock that somebody waited for. */
@@ -267,9 +267,10 @@ static void find_since(struct cuts *cuts, bool begins_with_others)
 
 /*
  * Divide the time until the last release among those who held the lock: readers hold it together, and have equal parts
- * of each time in which as many did. @nobody  has the time in which none of them did. Returns what is left of the wait.
+ * of each time in which as many did. @no_holder  has the time in which none of them did. Returns what is left of the
+ * wait.
  */
-static uint64_t add_held(const struct wait *wait, struct cuts *cuts, uint32_t nobody)
+static uint64_t add_held(const struct wait *wait, struct cuts *cuts, uint32_t no_holder)
 {
 	bool begins_with_others = is_others(wait, cuts);
 	uint64_t left_ns = wait->end_ns - wait->begin_ns, free = 0, unknown_ns = 0;
@@ -298,7 +299,7 @@ static uint64_t add_held(const struct wait *wait, struct cuts *cuts, uint32_t no
 		while (first < cuts->nr && cuts->all[first].at <= to)
 			first++;
 	}
-	add(wait, nobody, free << cuts->shift, begins_with_others && !cuts->is_cut);
+	add(wait, no_holder, free << cuts->shift, begins_with_others && !cuts->is_cut);
 	left_ns -= unknown_ns + (free << cuts->shift);
 	for (uint32_t i = 0; i < cuts->nr; i++) {
 		uint64_t ns = (uint64_t)cuts->all[i].held << cuts->shift;
@@ -319,7 +320,7 @@ static void finish_wait(void)
 	struct wait wait = self.wait;
 	struct slot *slot = slot_of(wait.lock);
 	uint64_t left_ns = wait.end_ns - wait.begin_ns;
-	uint32_t nobody = CSINK_WAIT_HAND_OFF;
+	uint32_t no_holder = CSINK_WAIT_HAND_OFF;
 	struct cuts cuts;
 
 	take_releases(&wait, slot, &cuts);
@@ -333,15 +334,15 @@ static void finish_wait(void)
 	if (is_others(&wait, &cuts))
 		atomic_store_explicit(&slot->has_others, 1, memory_order_relaxed);
 	if (wait.is_shared && atomic_load_explicit(&slot->has_others, memory_order_relaxed))
-		nobody = CSINK_WAIT_OTHERS;
+		no_holder = CSINK_WAIT_OTHERS;
 	if (cuts.nr)
-		left_ns = add_held(&wait, &cuts, nobody);
+		left_ns = add_held(&wait, &cuts, no_holder);
 	/* Who had it when the wait was given up does not release it yet. */
-	if (nobody == CSINK_WAIT_HAND_OFF && (wait.is_refused || !cuts.nr))
-		nobody = CSINK_WAIT_UNKNOWN;
-	if (nobody == CSINK_WAIT_HAND_OFF)
+	if (no_holder == CSINK_WAIT_HAND_OFF && (wait.is_refused || !cuts.nr))
+		no_holder = CSINK_WAIT_UNKNOWN;
+	if (no_holder == CSINK_WAIT_HAND_OFF)
 		date(&wait, &cuts);
-	add(&wait, nobody, left_ns, !cuts.nr);
+	add(&wait, no_holder, left_ns, !cuts.nr);
 }
 
 void csink_lock_finish_late(void)

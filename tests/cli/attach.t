@@ -126,11 +126,12 @@ like "$(cat err)" 'burn_60$' "attach -- COMMAND samples child processes"
 attach -o exec.pb.gz -- "$TARGETS/static_spin" 0.3 2>err
 like "$(cat err)" ' main$' "attach -- COMMAND samples a static program"
 # A second thread that execs takes over the first one's TID: its earlier counts must not be counted again.
-samples_are_the_whole() { # of exec.pb.gz and out: beside what no event counts, rows have no more than the events
+samples_are_the_whole() { # of exec.pb.gz and out: rows have what events counted; less, where the kernel accounts less
 	local counted
 	counted=$(tr -d ' \n' <out | sed 's/.*"name":"task-clock[:u]*","value":\([0-9]*\).*/\1/')
 	countersink export -f folded exec.pb.gz | awk -v counted="$counted" '!/\[kernel: exits and switches\]|\[not counted\]/ { sum += $NF }
-		END { exit !(sum > 0 && sum <= counted) }'
+		/\[kernel: exits and switches\]|\[not counted\]/ { has_gap = 1 }
+		END { exit !(sum == counted || (!has_gap && sum >= 0.8 * counted && sum <= counted)) }'
 }
 wrong=0
 for _ in 1 2 3; do
@@ -143,7 +144,7 @@ start "$TARGETS/exec_chain" 4000 3000 thread
 wait_until 30 has_run "$target" 20
 attach_for 300 "$target" countersink attach -j -e task-clock -o exec.pb.gz -p "$target" >out
 unlike "$(cat out)" 'changed its credentials' "an exec by a second thread is not reported as one with other credentials"
-ok "an exec by a second thread of a running target: the samples have no more than the counted time" samples_are_the_whole || diag "$(cat out err; countersink report -a exec.pb.gz)"
+ok "an exec by a second thread of a running target: the samples have the counted time" samples_are_the_whole || diag "$(cat out err; countersink report -a exec.pb.gz)"
 # While one of its threads takes over its TID, the process has not ended.
 refused=0
 for _ in 1 2 3 4 5 6; do

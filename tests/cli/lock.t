@@ -14,10 +14,15 @@ compare() { # FILE
 }
 
 for mode in processes mutex recursive errorcheck adaptive robust inherit shared mtx timed rwlock; do
-	run -e lock -- "$T" $mode 60
-	is "$? $(cat err)" '0 ' "$mode: the program runs"
-	read -r share contentions waits wrong lock < <(compare x.pb.gz)
-	ok "$mode: the time of all waits is there ($share)" awk -v s="$share" 'BEGIN { exit !(s > 0.95 && s < 1.05) }'
+	# A machine that takes the CPU from a thread between its wait and its log does not do so thrice.
+	for _ in 1 2 3; do
+		run -e lock -- "$T" $mode 60
+		status=$?
+		read -r share contentions waits wrong lock < <(compare x.pb.gz)
+		! awk -v s="$share" 'BEGIN { exit !(s > 0.98 && s < 1.02) }' || break
+	done
+	is "$status $(cat err)" '0 ' "$mode: the program runs"
+	ok "$mode: the time of all waits is there ($share)" awk -v s="$share" 'BEGIN { exit !(s > 0.98 && s < 1.02) }'
 	ok "$mode: and their number ($contentions of $waits)" test $((contentions * 100)) -gt $((waits * 95)) -a "$contentions" -lt $((waits + waits / 4 + 20))
 	case $mode in
 	rwlock) want=the_rwlock ;;
@@ -103,7 +108,7 @@ for mode in semaphore semaphore_timed semaphore_clock barrier join futex; do
 	esac
 	read -r us contentions < <(row_of "$lock")
 	ok "$mode: a row of its own without a holder, with the time ($us of $((ns / 1000)) us)" awk -v s="${us:-0}" -v ns="$ns" 'BEGIN { exit !(s * 1000 > 0.95 * ns && s * 1000 < 1.05 * ns) }'
-	ok "$mode: and the number of waits ($contentions of $waits)" test "${contentions:-0}" -ge $((waits / 2)) -a "${contentions:-0}" -le $((waits * 3 / 2))
+	ok "$mode: and the number of waits ($contentions of $waits)" test "${contentions:-0}" -ge $((waits * 9 / 10)) -a "${contentions:-0}" -le $((waits * 3 / 2))
 done
 run -e lock -- "$W" free 10000
 unlike "$("$COUNTERSINK" report x.pb.gz)" 'Waits for locks' 'semaphores that are free, and futexes that have another value, leave nothing'

@@ -99,10 +99,27 @@ NOINLINE void wait_once(pthread_t thread)
 	__asm__ volatile("");
 }
 
+static bool is_asleep(pid_t tid)
+{
+	char path[64], text[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	file = fopen(path, "re");
+	if (file) {
+		if (!fgets(text, sizeof(text), file))
+			*text = '\0';
+		fclose(file);
+	}
+	return strstr(text, ") S ") != NULL;
+}
+
 static void *end_waits(void *arg)
 {
 	for (long i = 0; i < (long)arg; i++) {
 		nap();
+		while (!is_asleep(getpid()))
+			sched_yield();
 		sem_post(&the_semaphore);
 		if (is_mode("barrier"))
 			pthread_barrier_wait(&the_barrier);
@@ -133,21 +150,6 @@ static void wait_often(long nr)
 	printf("%ld %llu\n", nr, (unsigned long long)ns);
 	fflush(stdout);
 	_exit(0);
-}
-
-static bool is_asleep(pid_t tid)
-{
-	char path[64], text[256] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	file = fopen(path, "re");
-	if (file) {
-		if (!fgets(text, sizeof(text), file))
-			*text = '\0';
-		fclose(file);
-	}
-	return strstr(text, ") S ") != NULL;
 }
 
 static _Atomic pid_t tids[4];

@@ -279,7 +279,7 @@ static void test_ends(void)
 	begin();
 	kill(target, SIGKILL);
 	waitid(P_PID, (id_t)target, &(siginfo_t){0}, WEXITED | WNOWAIT);
-	check(NULL, "a process that nobody has waited for yet is read to its end");
+	check(NULL, "a process that was not waited for yet is read to its end");
 	end();
 }
 
@@ -429,7 +429,7 @@ static void test_unwanted(void)
 	csink_attach_clock_add_new(&c, getpid(), getppid());
 	csink_attach_clock_add_self(&c);
 	csink_attach_clock_read(&c);
-	ok(!c.nr && !c.is_known && !csink_attach_clock_gap(&c, 0, true), "nothing is read where nobody asks for it");
+	ok(!c.nr && !c.is_known && !csink_attach_clock_gap(&c, 0, true), "nothing is read where it is not asked for");
 }
 
 int main(int argc, char **argv)

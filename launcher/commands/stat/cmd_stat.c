@@ -234,11 +234,6 @@ static void take_threads(struct stat_run *run)
 		     (unsigned long long)threads->nr_lost);
 }
 
-static double ns_of(const struct timeval *tv)
-{
-	return (double)tv->tv_sec * 1e9 + (double)tv->tv_usec * 1e3;
-}
-
 static void take_result(struct stat_run *run, const struct csink_relay_end *end, uint64_t wall_ns)
 {
 	struct csink_stat_result *result = &run->result;
@@ -249,8 +244,8 @@ static void take_result(struct stat_run *run, const struct csink_relay_end *end,
 	csink_stat_counters_since(&run->counters, &reading, NULL, values);
 	csink_stat_result_add(result, values, wall_ns);
 	csink_moments_add(&result->wall_ns, (double)wall_ns);
-	csink_moments_add(&result->user_ns, ns_of(&end->usage.ru_utime));
-	csink_moments_add(&result->sys_ns, ns_of(&end->usage.ru_stime));
+	csink_moments_add(&result->user_ns, (double)csink_timeval_ns(&end->usage.ru_utime));
+	csink_moments_add(&result->sys_ns, (double)csink_timeval_ns(&end->usage.ru_stime));
 	result->max_rss_bytes = CSINK_MAX(result->max_rss_bytes, (uint64_t)end->usage.ru_maxrss * 1024);
 	if (!result->nr_failed)
 		result->status = end->status;
