@@ -76,8 +76,8 @@ static void choose_tries(void)
 
 /* ---- who waits ---- */
 
-/* A slot's releases are a page: 40 bytes each. */
-enum { NR_SLOTS = 4096, NR_RELEASES = 100, BEING_WALKED = UINT32_MAX, READER = UINT32_MAX };
+/* A slot's releases are four pages: 40 bytes each. */
+enum { NR_SLOTS = 4096, NR_RELEASES = 409, FEW = 100, BEING_WALKED = UINT32_MAX, READER = UINT32_MAX };
 
 /* A release of a lock that somebody waited for. */
 struct release {
@@ -160,7 +160,8 @@ static void add(const struct wait *wait, uint32_t holder, uint64_t ns, uint32_t 
 		add_to(csink_lock_entry(wait->waiter, holder, (uintptr_t)wait->lock), ns, nr);
 }
 
-/* A release in a wait. Times are since the wait's beginning, in units (struct cuts); small, as all are on the stack. */
+/* A release in a wait. Times are since the wait's beginning, in units (struct cuts); small, as some are on the stack.
+ */
 struct cut {
 	uint32_t at;
 	uint32_t since; /* since when the thread had the lock; NOT_KNOWN, until find_since() */
@@ -169,12 +170,38 @@ struct cut {
 };
 
 struct cuts {
-	struct cut all[NR_RELEASES]; /* oldest first */
-	uint32_t nr;
+	struct cut *all; /* oldest first: those on the stack, or a mapping for more */
+	uint32_t nr, cap;
 	uint32_t shift; /* a unit is 1 << shift ns: a wait of more than 4 s has larger ones */
 	bool is_cut;    /* there were more, which are overwritten */
 	bool is_late;   /* one of them is still being walked */
+	struct cut few[FEW];
 };
+
+/* Without memory for more, the oldest one is dropped. */
+static void make_room(struct cuts *cuts)
+{
+	long at;
+
+	if (cuts->nr < cuts->cap)
+		return;
+	at = csink_rawcall(SYS_mmap, NULL, NR_RELEASES * sizeof(*cuts->all), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (csink_raw_failed(at)) {
+		memmove(cuts->all, cuts->all + 1, --cuts->nr * sizeof(*cuts->all));
+		cuts->is_cut = true;
+		return;
+	}
+	memcpy((void *)at, cuts->few, sizeof(cuts->few));
+	cuts->all = (struct cut *)at;
+	cuts->cap = NR_RELEASES;
+}
+
+static void free_cuts(struct cuts *cuts)
+{
+	if (cuts->all != cuts->few)
+		csink_rawcall(SYS_munmap, cuts->all, NR_RELEASES * sizeof(*cuts->all));
+}
 
 enum { NOT_KNOWN = UINT32_MAX };
 
@@ -206,8 +233,10 @@ static void take_releases(const struct wait *wait, const struct slot *slot, stru
 	struct release *all = atomic_load_explicit(&slot->releases, memory_order_acquire);
 	uint64_t ns = wait->end_ns - wait->begin_ns;
 
+	cuts->all = cuts->few;
 	cuts->nr = 0;
-	cuts->is_late = false;
+	cuts->cap = FEW;
+	cuts->is_late = cuts->is_cut = false;
 	cuts->shift = ns >> 32 ? 32 - (uint32_t)__builtin_clzll(ns) : 0;
 	for (uint32_t i = 0; all && i < NR_RELEASES; i++) {
 		uint64_t time_ns = atomic_load_explicit(&all[i].time_ns, memory_order_acquire);
@@ -228,11 +257,12 @@ static void take_releases(const struct wait *wait, const struct slot *slot, stru
 		cut.since = had_ns <= wait->begin_ns
 				    ? NOT_KNOWN
 				    : (uint32_t)((CSINK_MIN(had_ns, time_ns) - wait->begin_ns) >> cuts->shift);
+		make_room(cuts);
 		for (k = cuts->nr++; k && cuts->all[k - 1].at > cut.at; k--)
 			cuts->all[k] = cuts->all[k - 1];
 		cuts->all[k] = cut;
 	}
-	cuts->is_cut =
+	cuts->is_cut |=
 		wait->last_release != wait->first_release &&
 		atomic_load_explicit(&slot->nr_releases, memory_order_relaxed) - wait->first_release > NR_RELEASES;
 }
@@ -326,6 +356,7 @@ static void finish_wait(void)
 	take_releases(&wait, slot, &cuts);
 	if (cuts.is_late && !wait.is_late) {
 		self.wait.is_late = true;
+		free_cuts(&cuts);
 		return;
 	}
 	self.wait.lock = NULL;
@@ -343,6 +374,7 @@ static void finish_wait(void)
 	if (no_holder == CSINK_WAIT_HAND_OFF)
 		date(&wait, &cuts);
 	add(&wait, no_holder, left_ns, !cuts.nr);
+	free_cuts(&cuts);
 }
 
 void csink_lock_finish_late(void)

@@ -25,8 +25,8 @@ is "$(zcat plain.pb.gz | grep -ac releaser)" 0 'without a timeline there is none
 # Waits enough for two rounds.
 note='note +after 16384 waits for locks in a locks process, the critical path leaves out who ended those of less than 0\.[1-4] ms$'
 unlike "$(countersink report both.pb.gz)" 'the critical path leaves out' 'of few waits, no end is left out'
-timeout 120 "$COUNTERSINK" -q -o many.pb.gz --wall -e task-clock,lock -- "$TARGETS/locks" plain 12000 10 >out 2>err
-is "$? $(cat err)" '0 ' 'a program with 36,000 waits'
+timeout 120 "$COUNTERSINK" -q -o many.pb.gz --wall -e task-clock,lock -- "$TARGETS/locks" plain 30000 10 >out 2>err
+is "$? $(cat err)" '0 ' 'a program with tens of thousands of waits'
 like "$(countersink report many.pb.gz)" "$note" 'has the ends of longer ones alone, and a note of it'
 nr=$(figures many.pb.gz)
 ok "its critical path goes from thread to thread ($nr steps)" test "${nr:-0}" -ge 5
