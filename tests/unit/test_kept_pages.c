@@ -88,28 +88,67 @@ static void removals(void)
 	unmap(92, 4);
 	ok(!is_kept(95) && is_kept(96), "and its beginning");
 	unmap(99, 1);
-	ok(!is_kept(97) && !is_kept(99) && is_kept(100) && is_kept(109),
-	   "of one that loses its middle the larger part stays");
-	unmap(107, 1);
-	ok(is_kept(106) && !is_kept(107) && !is_kept(108), "the same at the other side");
+	ok(is_kept(98) && !is_kept(99) && is_kept(100), "of one that loses its middle both sides stay");
 	csink_kept_changed(csink_kept_change((char *)AT(103) + 5, 1, true));
 	ok(!is_kept(103), "a byte of a unit takes the unit");
 	unmap(0, 1ULL << 31);
 	ok(!is_kept(101) && !is_kept(105) && !is_kept(202), "a call over all of them leaves none");
+	csink_kept_add(AT(400), 8 * UNIT);
+	csink_kept_add(AT(1 << 20), 8 * UNIT);
+	unmap(402, 1 << 19);
+	ok(is_kept(401) && !is_kept(402) && is_kept(1 << 20),
+	   "a large call takes a part of an area, and none behind it");
+}
+
+static void large_ones(void)
+{
+	csink_kept_add(AT(10000), 1000 * UNIT);
+	ok(is_kept(10000) && is_kept(10999) && !is_kept(9999) && !is_kept(11000), "pages of a large area");
+	csink_kept_add(AT(11000), 500 * UNIT);
+	csink_kept_add(AT(9000), 1000 * UNIT);
+	ok(is_kept(9000) && is_kept(11499), "those beside it are joined to it");
+	unmap(9000, 10);
+	unmap(11400, 200);
+	ok(!is_kept(9009) && is_kept(9010) && is_kept(11399) && !is_kept(11400), "it loses both ends");
+	unmap(9500, 1);
+	ok(!is_kept(9499) && !is_kept(9500) && is_kept(9501), "of one that loses its middle the larger part stays");
+	unmap(11000, 1);
+	ok(is_kept(10999) && !is_kept(11001), "the same at the other side");
+	unmap(0, 1ULL << 31);
+	ok(!is_kept(10000), "a call over all of it leaves none");
+}
+
+static uint32_t add_many(uint64_t first, uint64_t distance, uint64_t units, uint32_t nr)
+{
+	uint32_t nr_kept = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		csink_kept_add(AT(first + distance * i), units * UNIT);
+	for (uint32_t i = 0; i < nr; i++)
+		nr_kept += is_kept(first + distance * i);
+	return nr_kept;
 }
 
 static void many(void)
 {
-	uint32_t nr = 0;
+	uint32_t nr = add_many(1000, 10, 4, 300);
 
-	for (uint32_t i = 0; i < 300; i++)
-		csink_kept_add(AT(1000 + 10 * i), 4 * UNIT);
-	for (uint32_t i = 0; i < 300; i++)
-		nr += is_kept(1000 + 10 * i);
-	ok(nr == 128, "of more areas than there is room for the last ones are known (%u)", nr);
-	ok(csink_kept_has(&kept, page(1000 + 10 * 299)), "the newest is one of them");
+	ok(nr == 300, "300 small areas are known (%u)", nr);
+	nr = add_many(1 << 20, 101, 4, 2000);
+	ok(nr > 1900, "2,000 more, but for those whose set has no room (%u)", nr);
+	nr = add_many(1 << 24, 1000, 500, 40);
+	ok(nr == 32, "of more large ones than there is room for the last ones are (%u)", nr);
+	ok(csink_kept_has(&kept, page((1 << 24) + 39000)), "the newest is one of them");
+	unmap(1 << 20, 101 * 2000);
+	nr = 0;
+	for (uint64_t i = 0; i < 2000; i++)
+		nr += is_kept((1 << 20) + 101 * i);
+	ok(!nr && is_kept(1000), "2,000 areas that are unmapped at once, and no others (%u)", nr);
+	nr = add_many(1 << 22, 97, 4, 2000);
+	ok(nr > 1900, "leave room for others (%u)", nr);
 	csink_kept_forked();
-	ok(!csink_kept_has(&kept, page(1000 + 10 * 299)) && !is_kept(1000 + 10 * 299), "a forked child knows none");
+	ok(!csink_kept_has(&kept, page(1000)) && !is_kept(1000) && !is_kept(1 << 24) && !is_kept(1 << 22),
+	   "a forked child knows none");
 	csink_kept_add(AT(100), 8 * UNIT);
 	ok(is_kept(100), "but those that it maps");
 	csink_kept_change(AT(100), 1, false);
@@ -124,6 +163,7 @@ int main(void)
 	areas();
 	changes();
 	removals();
+	large_ones();
 	many();
 	return done();
 }
