@@ -13,16 +13,22 @@ def varint(data, at):
 
 def fields(data):
     """Of a message: (number, value) each, bytes of what has a length."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
+    at, end = 0, len(data)
+    while at < end:
+        key, at = data[at], at + 1 # most numbers have one byte: profiles have millions
+        if key > 127:
+            key, at = varint(data, at - 1)
         if key & 7 == 0:
-            value, at = varint(data, at)
+            value, at = data[at], at + 1
+            if value > 127:
+                value, at = varint(data, at - 1)
         elif key & 7 == 1:
             value, at = int.from_bytes(data[at:at + 8], 'little'), at + 8
         elif key & 7 == 2:
-            size, at = varint(data, at)
-            if at + size > len(data):
+            size, at = data[at], at + 1
+            if size > 127:
+                size, at = varint(data, at - 1)
+            if at + size > end:
                 raise ValueError('a field is longer than its message')
             value, at = data[at:at + size], at + size
         else:
@@ -35,11 +41,23 @@ def numbers(values):
     for value in values:
         if isinstance(value, int):
             yield value
-            continue
-        at = 0
-        while at < len(value):
-            number, at = varint(value, at)
-            yield number
+        else:
+            yield from packed(value)
+
+
+def packed(data):
+    """The numbers of a packed field."""
+    numbers, value, shift = [], 0, 0
+    for byte in data:
+        if byte < 128:
+            numbers.append(value | byte << shift)
+            value = shift = 0
+        else:
+            value |= (byte & 127) << shift
+            shift += 7
+    if shift:
+        raise ValueError('a number is cut')
+    return numbers
 
 
 class Message(dict):
