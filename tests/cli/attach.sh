@@ -21,10 +21,26 @@ end() {
 	kill -9 "$1" 2>/dev/null
 	wait "$1" 2>/dev/null
 }
-ran_ms() { # of CPU time, by a process
-	awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / hz) }' "/proc/$1/stat"
+hz=$(getconf CLK_TCK)
+used_ms() { # of CPU time, by a process: in $used. No program is started for it, as it is asked for again and again.
+	local fields
+
+	read -r fields 2>/dev/null <"/proc/$1/stat" || fields=') 0 0 0 0 0 0 0 0 0 0 0 0 0'
+	read -ra fields <<<"${fields##*) }"
+	used=$(((fields[11] + fields[12]) * 1000 / hz))
 }
-has_run() { [ "$(ran_ms "$1")" -ge "$2" ]; }
+ran_ms() {
+	local used
+
+	used_ms "$1"
+	echo $used
+}
+has_run() {
+	local used
+
+	used_ms "$1"
+	[ $used -ge "$2" ]
+}
 attach() { countersink attach "$@"; }
 # attach_for MS PID COMMAND...: an attach that is ended when process PID has run for so many ms of CPU time since it was
 # attached to, however long that takes. Its standard error is in err; returns its status.

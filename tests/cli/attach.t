@@ -108,6 +108,7 @@ kill -TERM $pid
 wait $pid
 like "$(cat one)" 'burn_60$' "the first of two attach to one target has samples"
 like "$(cat err)" 'burn_60$' "the second of two attach to one target has samples"
+end "$burn"
 countersink -q -o inside.pb.gz -- "$TARGETS/burn" 3000 >/dev/null 2>&1 &
 pid=$!
 targets="$targets $pid"
@@ -204,6 +205,5 @@ done
 ok "attach is killed $nr times: no thread of the target stays stopped" sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many"
 ok "attach was killed $caught times while the target was stopped" test $caught -gt 0
 end "$many"
-end "$burn"
 
 done_testing

@@ -3,11 +3,6 @@
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/cli/attach.sh"
 
-start "$TARGETS/burn" 1000000
-# shellcheck disable=SC2154 # start sets it
-burn=$target
-wait_until 30 has_run "$burn" 50
-
 # ---- refusals
 (exit 0) &
 dead=$!
@@ -25,6 +20,8 @@ start "$TARGETS/threads8" 100000
 wait_until 30 sh -c 'test "$(ls /proc/$1/task | wc -l)" -gt 1' sh "$target"
 thread=$(ls "/proc/$target/task" | tail -1)
 refuse 125 "ESRCH: $thread is no process but a thread of $target: use -t $thread, or -p $target" "a TID with -p" -p "$thread"
+# shellcheck disable=SC2154 # start sets it
+end "$target"
 start sh -c 'true & exec sleep 600'
 wait_until 30 sh -c 'grep -q "^State:.Z" "/proc/$(pgrep -P "$1")/status"' sh "$target"
 refuse 125 "ESRCH: process [0-9]+ .* has ended, and its parent has not waited" "a zombie process" -p "$(pgrep -P "$target")"
@@ -42,7 +39,7 @@ fi
 unprivileged countersink attach -o /dev/null -d 1 -p 1 2>err
 is $? 125 "another user's process: status 125"
 like "$(cat err)" "cannot attach to process 1 .*EACCES: .*; .*(root|CAP_)" "another user's process: EACCES and the remedy are reported"
-"$TARGETS/deny_perf" countersink attach -o /dev/null -d 1 -p "$burn" 2>err
+"$TARGETS/deny_perf" countersink attach -o /dev/null -d 1 -p $$ 2>err
 is $? 125 "perf_event_open refused: status 125"
 like "$(cat err)" 'seccomp' "perf_event_open refused: the seccomp filter is reported"
 
@@ -117,10 +114,13 @@ fi
 
 
 # ---- tracing refused, as Yama's ptrace_scope or a container does
-attach_for 100 "$burn" "$TARGETS/deny_perf" -t countersink attach -o /dev/null -p "$burn"
+start "$TARGETS/burn" 1000000
+wait_until 30 has_run "$target" 50
+attach_for 100 "$target" "$TARGETS/deny_perf" -t countersink attach -o /dev/null -p "$target"
 is $? 0 "ptrace refused: attach succeeds"
 like "$(cat err)" 'could not all be stopped \(EPERM: no right to trace them; Yama.*\): threads and processes that they started meanwhile may be missing' "ptrace refused: the missing stop is reported"
 like "$(cat err)" 'burn_60$' "ptrace refused: the report has the functions"
+end "$target"
 
 # ---- another mount namespace, where paths mean other files
 if is_root && unshare --mount true 2>/dev/null; then
@@ -186,6 +186,5 @@ exec 7>&-
 wait $waits
 is $? 0 "attach makes no blocking call fail with EINTR"
 is "$(cat waits_said)" ready "no blocking call of the target reported an error"
-end "$burn"
 
 done_testing
