@@ -175,12 +175,15 @@ BRANCH_CFLAGS := $(if $(filter x86_64,$(MACHINE)),-fcf-protection=full,$(if $(fi
 HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection $(BRANCH_CFLAGS) $(FORTIFY_CFLAGS)
 HARDEN_LDFLAGS = $(if $(STATIC),-no-pie,-pie) -Wl,-z,now -Wl,-z,relro
 LAUNCHER_PKGS := libdw libelf zlib libunwind-generic
-# Asked for only when something is compiled with them, so that `make help` works on a bare machine.
-LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
+# $(call once,VARIABLE,COMMAND): asked for only when something is compiled with it, so that `make help` works on a bare machine;
+# and then once.
+once = $(eval $(1) := $$(shell $(2)))$($(1))
+LAUNCHER_CFLAGS = $(call once,LAUNCHER_CFLAGS,$(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
 # STATIC=1 links the launcher's libraries into it, but libc's: it runs where only these are. The linker's map names them.
 # Distributions' libunwind.a is not position-independent, so that such a launcher is not, either.
 STATIC ?=
-DYNAMIC_LAUNCHER_LIBS = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
+DYNAMIC_LAUNCHER_PKG_LIBS = $(call once,DYNAMIC_LAUNCHER_PKG_LIBS,$(PKG_CONFIG) --libs $(LAUNCHER_PKGS))
+DYNAMIC_LAUNCHER_LIBS = $(DYNAMIC_LAUNCHER_PKG_LIBS) -liberty -lm
 STATIC_LAUNCHER_LIBS = -Wl,-Map,$(B)/launcher.map -Wl,-Bstatic \
 	$(filter-out -pthread -lpthread -ldl -lm,$(shell $(PKG_CONFIG) --static --libs $(LAUNCHER_PKGS))) -liberty -Wl,-Bdynamic -lm
 STATIC_CFLAGS := $(if $(STATIC),-include scripts/packaging/old_glibc.h)
