@@ -182,7 +182,7 @@ check: tests ## build, and run every test but the slow ones: under three minutes
 .PHONY: check-slow
 # A third of what they take is waiting: for children, servers and signals.
 check-slow: tests ## build, and run the slow tests: about eight minutes on two processors
-	$(PROVE) -j$(or $(JOBS),3) $(SLOW_CLI_TESTS:%=tests/cli/%.t) $(SLOW_UNIT_BINS)
+	$(PROVE) -j$(or $(JOBS),3) $(SLOW_UNIT_BINS) $(SLOW_CLI_TESTS:%=tests/cli/%.t)
 	$(PROVE) -j1 $(SLOW_LONE_CLI_TESTS:%=tests/cli/%.t)
 
 check-unit: tests ## build and run the unit tests alone
