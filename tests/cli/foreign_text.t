@@ -316,7 +316,7 @@ def check_attach(path):
     try:
         run('attach', '--duration=0.2', '-o', 'attach.pb.gz', '-p', str(child.pid), status=None)
         run('attach', '--list', status=None)
-        run('attach', b'n\x1b\\[31m', status=None)
+        run('attach', '--duration=0.2', b'n\x1b\\[31m', status=None)
         run('doctor', '-p', str(child.pid), status=None)
     finally:
         child.kill()
