@@ -22,7 +22,7 @@
 #include "include/internal/base.h"
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 11
+#define CSINK_REC_VERSION 12
 #define CSINK_REC_SUFFIX ".rec"
 #define CSINK_REC_COLLECTED 0x746c6c63 /* no value that a file has which was overwritten by chance */
 #define CSINK_REC_COLLECTED_WHOLE 0x6c6c6177
@@ -256,19 +256,25 @@ enum csink_thread_flags {
 	CSINK_THREAD_MAIN = 1 << 0,
 	CSINK_THREAD_ENDED = 1 << 1,
 	CSINK_THREAD_NOT_SAMPLED = 1 << 2, /* nothing could be opened for it */
+	CSINK_THREAD_RENAMED = 1 << 3,     /* a thread that had the entry before had another name */
 };
+
+/*
+ * Once this part of the recording is used, a thread goes on with the entry of one that has ended, and with its rows:
+ * name, TID and flags are those of the latest thread, numbers are sums.
+ */
+#define CSINK_THREAD_SHARED_FROM 4 /* a quarter */
 
 struct csink_rec_thread {
 	struct csink_entry head;
 	int32_t tid;
-	uint32_t flags;  /* enum csink_thread_flags */
-	uint32_t engine; /* enum csink_engine */
-	uint32_t reserved;
+	uint32_t flags;     /* enum csink_thread_flags */
+	uint32_t engine;    /* enum csink_engine */
+	uint32_t nr_former; /* threads that had the entry before */
 	char name[16];
-	uint64_t start_ns; /* CLOCK_MONOTONIC */
-	uint64_t end_ns;   /* 0: not ended */
 	uint64_t nr_samples;
-	uint64_t cpu_ns;                   /* CPU time since start_ns by its own clock, at the last flush; 0 unknown */
+	uint64_t cpu_ns;    /* CPU time since the start by their own clocks, at the last flush; 0 unknown */
+	uint64_t stolen_ns; /* of former threads: by how much totals[] of CPU time are more than their clocks */
 	uint64_t totals[CSINK_MAX_EVENTS]; /* counts at the last sample or flush: equal to the sum of its rows */
 };
 

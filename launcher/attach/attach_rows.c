@@ -233,8 +233,6 @@ static int save_threads(struct saving *s)
 			(from->tid == s->image->pid ? CSINK_THREAD_MAIN : 0) | (from->end_ns ? CSINK_THREAD_ENDED : 0);
 		thread->engine = CSINK_ENGINE_OUTSIDE;
 		memcpy(thread->name, from->name, sizeof(thread->name));
-		thread->start_ns = from->start_ns;
-		thread->end_ns = from->end_ns;
 		thread->nr_samples = from->nr_samples;
 		memcpy(thread->totals, from->totals, sizeof(thread->totals));
 		csink_recording_commit(thread, sizeof(*thread), CSINK_ENTRY_THREAD, 0);

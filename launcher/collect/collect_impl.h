@@ -21,8 +21,8 @@ struct image {
 	uint32_t state;
 	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
 	char comm[16];
-	uint32_t nr_threads;
-	uint32_t nr_former_threads; /* of a slice: that slices before have, too */
+	uint64_t nr_threads;
+	uint64_t nr_former_threads; /* of a slice: that slices before have, too */
 	uint32_t former;            /* index + 1 of the image that this pid had before */
 	uint32_t nr_moment;         /* index + 1 in the collector's moment; 0: it is read from its file */
 	bool is_last;               /* no later image of this pid */
@@ -40,6 +40,7 @@ struct image {
 	double unsampled_ns; /* from outside: CPU time that its samples lack, as far as that is known */
 	int32_t *tids;       /* the threads that it knew */
 	uint32_t nr_tids;
+	bool lacks_tids;        /* it knew others, too */
 	int64_t covered_cpu_ns; /* CPU time given to samples so far */
 };
 

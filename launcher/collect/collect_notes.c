@@ -90,6 +90,19 @@ static void take_texts(struct collector *c, const struct csink_recorded *rec)
 		csink_collect_tally(c, CSINK_FACT_WARNING, "a recording is damaged: parts of it could not be read");
 }
 
+static void note_shared(struct collector *c, const struct image *image, const struct csink_recorded *rec)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < rec->nr_threads; i++)
+		any |= rec->threads[i]->nr_former != 0;
+	if (any)
+		csink_collect_tally(c, CSINK_FACT_NOTE,
+				    "threads of a %s process that followed one another are shown as one: a quarter of "
+				    "its recording is used (--max-memory)",
+				    image->comm);
+}
+
 static void take_tables(struct collector *c, const struct csink_recorded *rec)
 {
 	uint32_t nr = 0;
@@ -196,6 +209,7 @@ void csink_collect_notes(struct collector *c, const struct image *image, const s
 	if (image->is_outside && c->outside && !c->outside->is_attached)
 		name_outside(c, image);
 	take_texts(c, rec);
+	note_shared(c, image, rec);
 	take_tables(c, rec);
 	for (uint32_t i = 0; i < rec->nr_spawns; i++)
 		take_spawn(c, image, rec->spawns[i]);

@@ -20,6 +20,8 @@ struct image *csink_collect_counterpart(struct collector *c, const struct image 
 			break;
 		if (image->pid != outside->pid || image->is_outside || !image->has_engine || !image->is_read)
 			continue;
+		if (image->lacks_tids)
+			return image;
 		for (uint32_t i = 0; i < image->nr_tids; i++)
 			if (image->tids[i] == tid)
 				return image;

@@ -45,6 +45,12 @@ struct reading {
 
 /* ---- labels and values ---- */
 
+/* Rows that several threads had one after the other have the name that is that of all. */
+static const char *name_of(const struct csink_rec_thread *thread)
+{
+	return thread->nr_former && thread->flags & CSINK_THREAD_RENAMED ? "[several threads]" : thread->name;
+}
+
 static uint32_t thread_labels(struct reading *r, uint32_t index)
 {
 	const struct csink_rec_thread *thread = index == CSINK_RECORDED_NONE ? NULL : r->rec->threads[index];
@@ -60,7 +66,7 @@ static uint32_t thread_labels(struct reading *r, uint32_t index)
 			(struct csink_profile_label){.key = csink_profile_str(p, CSINK_LABEL_TID), .num = thread->tid};
 	if (thread && *thread->name)
 		labels[nr++] = (struct csink_profile_label){.key = csink_profile_str(p, CSINK_LABEL_THREAD),
-							    .str = csink_profile_str(p, thread->name)};
+							    .str = csink_profile_str(p, name_of(thread))};
 	*known = csink_profile_labels_add(p, labels, nr) + 1;
 	return *known - 1;
 }
@@ -102,11 +108,12 @@ static int64_t claimed(uint64_t value)
 static int64_t without_stolen(const struct reading *r, uint32_t index, uint32_t event, uint64_t weight)
 {
 	const struct csink_rec_thread *thread = index == CSINK_RECORDED_NONE ? NULL : r->rec->threads[index];
+	uint64_t ns;
 
-	if (!thread || !(r->rec->header.events[event].flags & CSINK_EVENT_CPU_NS) || !thread->cpu_ns ||
-	    thread->totals[event] <= thread->cpu_ns)
+	if (!thread || !(r->rec->header.events[event].flags & CSINK_EVENT_CPU_NS) || !thread->totals[event])
 		return claimed(weight);
-	return claimed((uint64_t)((unsigned __int128)weight * thread->cpu_ns / thread->totals[event]));
+	ns = csink_recorded_thread_ns(thread, event);
+	return claimed((uint64_t)((unsigned __int128)weight * ns / thread->totals[event]));
 }
 
 static uint64_t *weights_of(const struct reading *r, const struct csink_recorded_row *row)
@@ -720,6 +727,7 @@ static int keep_tids(struct image *image, const struct csink_recorded *rec)
 	for (uint32_t i = 0; i < rec->nr_threads; i++)
 		if (!(rec->threads[i]->flags & CSINK_THREAD_NOT_SAMPLED))
 			image->tids[image->nr_tids++] = rec->threads[i]->tid;
+	image->lacks_tids = rec->nr_gone_threads != 0;
 	return 0;
 }
 
@@ -771,7 +779,7 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 		is_shown = !image->is_outside || (r.nr_kept && !csink_collect_counterpart(c, image, image->pid));
 		if (!image->is_past) /* slices before have them */
 			csink_collect_notes(c, image, rec, is_shown);
-		image->nr_threads += rec->nr_threads;
+		image->nr_threads += rec->nr_threads + rec->nr_gone_threads;
 		image->nr_former_threads = rec->nr_former_threads;
 	}
 	if (!err && !image->is_outside)

@@ -33,8 +33,8 @@ static void warn_of_full(struct collector *c, const struct csink_moment_recordin
 	csink_collect_tally(c, CSINK_FACT_WARNING,
 			    one->used_percent < FULL
 				    ? "the recording of a %s process is more than half full: once it is full, new "
-				      "stacks and threads have no functions (--max-memory; a new start has a new one)"
-				    : "the recording of a %s process is full: new stacks and threads have no functions "
+				      "stacks have no functions (--max-memory; a new start has a new one)"
+				    : "the recording of a %s process is full: new stacks have no functions "
 				      "(--max-memory; a new start has a new one)",
 			    header->comm);
 }

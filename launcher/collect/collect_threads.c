@@ -92,11 +92,10 @@ void csink_collect_tail_scales(const struct collector *c, const struct image *im
 		return;
 	for (uint32_t i = 0; i < rec->nr_threads; i++) {
 		const struct csink_rec_thread *thread = rec->threads[i];
-		uint64_t counted = csink_collect_thread_ns(c, image->pid, thread->tid), known = thread->totals[event];
+		uint64_t counted = csink_collect_thread_ns(c, image->pid, thread->tid);
+		uint64_t known = csink_recorded_thread_ns(thread, (uint32_t)event);
 		uint64_t former = rec->former_ns ? rec->former_ns[i] : 0;
 
-		if (thread->cpu_ns && thread->cpu_ns < known) /* as without_stolen() of collect_samples.c */
-			known = thread->cpu_ns;
 		if (thread->nr_samples && !(thread->flags & (CSINK_THREAD_ENDED | CSINK_THREAD_NOT_SAMPLED)) &&
 		    csink_collect_owns_thread_ns(image, thread->tid) && known && counted > known + former)
 			scales[i] = (more * (double)counted - (double)former) / (double)known;

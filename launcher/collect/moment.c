@@ -204,6 +204,7 @@ static int note_gone(struct csink_moment *moment, uint32_t index)
 	if (err)
 		return err;
 	gone.is_read = gone.is_past = gone.is_continued = true;
+	gone.lacks_tids = rec.nr_gone_threads != 0;
 	gone.covered_cpu_ns = moment->given_ns[index];
 	gone.tids = tids = calloc(rec.nr_threads + 1UL, sizeof(*tids));
 	for (uint32_t i = 0; tids && i < rec.nr_threads; i++)
@@ -283,7 +284,7 @@ static int read_one(const struct csink_moment *now, uint32_t index, const struct
 	if (spawns)
 		memcpy(spawns, rec->spawns, nr_spawns * sizeof(*spawns));
 	csink_recorded_subtract(rec, &base, before->time_ns);
-	rec->nr_former_threads = base.nr_threads;
+	rec->nr_former_threads = base.nr_threads + base.nr_gone_threads;
 	if (spawns) {
 		memcpy(rec->spawns, spawns, nr_spawns * sizeof(*spawns));
 		rec->nr_spawns = nr_spawns;

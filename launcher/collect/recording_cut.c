@@ -106,10 +106,20 @@ static int cpu_event(const struct csink_rec_header *header)
 	return -1;
 }
 
-/* The CPU time of a thread as a profile has it: by its clock, where that is known and the counter ran ahead of it. */
-static uint64_t thread_ns(const struct csink_rec_thread *thread, int event)
+/* How many threads had an entry since, but the latest one. */
+static uint32_t former_since(const struct csink_rec_thread *thread, const struct csink_rec_thread *old)
 {
-	return thread->cpu_ns ? CSINK_MIN(thread->cpu_ns, thread->totals[event]) : thread->totals[event];
+	uint32_t nr = (uint32_t)minus(thread->nr_former, old->nr_former);
+
+	return nr && old->flags & CSINK_THREAD_ENDED ? nr - 1 : nr;
+}
+
+static void subtract_clock(struct csink_rec_thread *thread, uint32_t event, uint64_t former_ns)
+{
+	if (thread->stolen_ns && !thread->cpu_ns)
+		thread->cpu_ns = csink_recorded_thread_ns(thread, event);
+	if (thread->cpu_ns)
+		thread->cpu_ns = CSINK_MAX(minus(thread->cpu_ns, former_ns), 1);
 }
 
 static void subtract_threads(struct csink_recorded *rec, const struct csink_recorded *before)
@@ -125,10 +135,11 @@ static void subtract_threads(struct csink_recorded *rec, const struct csink_reco
 		if ((char *)thread - (char *)rec->data != (const char *)old - (const char *)before->data)
 			continue;
 		k++;
+		thread->nr_former = former_since(thread, old);
 		if (event >= 0 && rec->former_ns)
-			rec->former_ns[i] = thread_ns(old, event);
-		if (event >= 0 && thread->cpu_ns)
-			thread->cpu_ns = CSINK_MAX(minus(thread->cpu_ns, thread_ns(old, event)), 1);
+			rec->former_ns[i] = csink_recorded_thread_ns(old, (uint32_t)event);
+		if (event >= 0)
+			subtract_clock(thread, (uint32_t)event, csink_recorded_thread_ns(old, (uint32_t)event));
 		thread->nr_samples = minus(thread->nr_samples, old->nr_samples);
 		for (uint32_t e = 0; e < rec->header.nr_events; e++)
 			thread->totals[e] = minus(thread->totals[e], old->totals[e]);
@@ -222,8 +233,9 @@ static uint64_t covered_ns(const struct csink_recorded *rec)
 			rec->rows[i].thread == CSINK_RECORDED_NONE ? NULL : rec->threads[rec->rows[i].thread];
 		uint64_t total = thread ? thread->totals[event] : 0;
 
-		if (total && thread_ns(thread, event) < total)
-			weight = (uint64_t)((unsigned __int128)weight * thread_ns(thread, event) / total);
+		if (total)
+			weight = (uint64_t)((unsigned __int128)weight *
+					    csink_recorded_thread_ns(thread, (uint32_t)event) / total);
 		sum += weight;
 	}
 	return sum;

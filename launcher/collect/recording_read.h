@@ -49,7 +49,8 @@ struct csink_recorded {
 	const struct csink_rec_image **images;       /* nr_image of each is within the entry */
 	struct csink_rec_wait **waits;               /* sums are changed where a slice begins later */
 	const struct csink_rec_timeline **timelines; /* nr of each is within the entry */
-	uint32_t nr_former_threads;                  /* of a slice: how many of the threads slices before have, too */
+	uint64_t nr_gone_threads;                    /* whose entries other threads have now */
+	uint64_t nr_former_threads;                  /* of a slice: how many of the threads slices before have, too */
 	uint32_t nr_former_dated;                    /* the same of dated releases */
 	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_notes, nr_spawns, nr_timelines, nr_phases, nr_codes,
 		nr_images, nr_waits;
@@ -89,6 +90,15 @@ int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec
 
 /** The index in rows of the row or cell at a reference, or CSINK_RECORDED_NONE. */
 uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref);
+
+/** The CPU time of a thread as a profile has it: by its clock, where that is known and the event, which goes on in time
+ * that a hypervisor takes, counted more. */
+static inline uint64_t csink_recorded_thread_ns(const struct csink_rec_thread *thread, uint32_t event)
+{
+	uint64_t counted = thread->totals[event], clock = counted - CSINK_MIN(thread->stolen_ns, counted);
+
+	return CSINK_MIN(thread->cpu_ns ? thread->cpu_ns : clock, counted);
+}
 
 /** The function of an interpreter at a reference, or NULL. */
 const struct csink_rec_code *csink_recorded_code_at(const struct csink_recorded *rec, csink_ref_t ref);

@@ -143,6 +143,7 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		return APPEND(rec->modules, rec->nr_modules, at.module);
 	case CSINK_ENTRY_THREAD:
 		at.thread->name[sizeof(at.thread->name) - 1] = 0;
+		rec->nr_gone_threads += at.thread->nr_former;
 		return APPEND(rec->threads, rec->nr_threads, at.thread);
 	case CSINK_ENTRY_NODES:
 		return take_nodes(rec, at.nodes);

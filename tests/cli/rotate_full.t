@@ -4,36 +4,38 @@
 # shellcheck source=tests/cli/slices.sh
 . "$SRC/tests/cli/slices.sh"
 
-cat >threads.py <<'E2'
-import glob, os, threading, time
+cat >functions.py <<'E2'
+import glob, os, time
 def work():
     sum(i * i for i in range(100))
 end = time.time() + 60
 while not glob.glob("s.*.pb.gz") and time.time() < end:
     work()
-for i in range(9000):
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+def number(i):
+    names = {}
+    exec(compile(f"def function_{i}(n):\n    while n: n -= 1\n", "long" * 100, "exec"), names)
+    names[f"function_{i}"](9000)
+for i in range(6000):
+    number(i)
 times = os.times()
 print(times.user + times.system)
 before = len(glob.glob("s.*.pb.gz"))
 while len(glob.glob("s.*.pb.gz")) < before + 2 and time.time() < end:
     sum(i * i for i in range(10000))
 E2
-countersink -q -F 997 --max-memory=1 --rotate=0.3s --keep=0 -o s.%t.pb.gz -- python3 threads.py >said 2>err
-is "$?" 0 "a program that starts 9000 threads, with a recording of 1 MiB: its status"
+countersink -q -F 3989 --max-memory=1 --rotate=0.3s --keep=0 -o s.%t.pb.gz -- python3 functions.py >said 2>err
+is "$?" 0 "a program of 6000 functions, with a recording of 1 MiB: its status"
 for f in s.*.pb.gz; do
 	facts "$f" warning
 done >warnings
 is "$(sed -n 1p warnings)" "" "the first slice has no warning"
-like "$(cat warnings)" "^the recording of a python3[.0-9]* process is more than half full: once it is full, new stacks and threads have no functions" \
+like "$(cat warnings)" "^the recording of a python3[.0-9]* process is more than half full: once it is full, new stacks have no functions" \
 	"a slice warns when it is half full"
-like "$(cat warnings)" "^the recording of a python3[.0-9]* process is full: new stacks and threads have no functions" "and when it is full"
+like "$(cat warnings)" "^the recording of a python3[.0-9]* process is full: new stacks have no functions" "and when it is full"
 for f in s.*.pb.gz; do
 	facts "$f" loss
 done >losses
-like "$(cat losses)" "[0-9]+ threads that could not be sampled" "threads that it has no room for are counted"
+like "$(cat losses)" "[0-9]+ samples with no room left" "samples that it has no room for are counted"
 countersink merge -q -o all.pb.gz s.*.pb.gz
 is "$(countersink report -j -n 1 all.pb.gz | python3 -c '
 import json, sys

@@ -257,6 +257,72 @@ static void test_store(void)
 	close(fd);
 }
 
+/* The entry has had so many threads before; the latest one has ended where its clock is known. */
+static void share(uint32_t nr_former, const char *name, uint64_t counted_ms, uint64_t clock_ms, uint64_t stolen_ms)
+{
+	thread->nr_former = nr_former;
+	thread->flags = (clock_ms ? CSINK_THREAD_ENDED : 0) | (nr_former ? CSINK_THREAD_RENAMED : 0);
+	strcpy(thread->name, name);
+	thread->totals[0] = row->weights[0] = counted_ms * MS;
+	thread->cpu_ns = clock_ms * MS;
+	thread->stolen_ns = stolen_ms * MS;
+	r.header->cpu_end_ns = r.header->cpu_start_ns + (clock_ms ? clock_ms : counted_ms - stolen_ms) * MS;
+	record_write(&r, directory, "100.0.rec");
+}
+
+static void is_shared(const struct csink_moment *before, const struct csink_moment *now, int64_t ns, const char *name,
+		      uint64_t nr_threads, const char *what)
+{
+	struct csink_profile *p = between(before, now);
+	char fact[40], point[128];
+	bool has_name = false, has_threads = false;
+
+	for (uint32_t i = 0; i < p->nr_labels; i++)
+		has_name |= !strcmp(csink_profile_text(p, p->labels[i].str), name);
+	snprintf(fact, sizeof(fact), "threads: %llu", (unsigned long long)nr_threads);
+	for (uint32_t i = 0; i < p->nr_comments; i++)
+		has_threads |= !strcmp(csink_profile_text(p, p->comments[i]), fact);
+	snprintf(point, sizeof(point), "threads that share rows, %s", what);
+	is_num(ns_at(p, 0x401010), ns, point);
+	ok(has_name, "%s: the name is %s", what, name);
+	ok(has_threads, "%s: %s", what, fact);
+	csink_profile_free(p);
+}
+
+/*
+ * Threads one after the other in one entry. Their event counts what a hypervisor takes, too: 10, 12, 5 and 3 ms or
+ * more, where their clocks have 8, 9 and 4 ms.
+ */
+static void test_shared_entry(void)
+{
+	struct csink_moment *first, *live, *ended, *later;
+	uint64_t weight = 0;
+
+	free(r.bytes);
+	r = record_new(8);
+	r.header->state = CSINK_REC_LIVE;
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	thread = record_thread(&r, 100, "a");
+	row = record_row(&r, thread, NULL, 0x401010, 1, &weight);
+	share(0, "a", 10, 8, 0);
+	first = take(100);
+	share(1, "b", 16, 0, 2);
+	live = take(100);
+	share(1, "b", 22, 17, 2);
+	ended = take(100);
+	share(3, "d", 30, 0, 6);
+	later = take(100);
+	is_shared(NULL, first, 8 * MS, "a", 1, "the first one alone");
+	is_shared(first, live, 6 * MS, "b", 2, "the second one, which goes on");
+	is_shared(live, ended, 3 * MS, "b", 2, "its end, with what was taken before");
+	is_shared(ended, later, 7 * MS, "[several threads]", 4, "two that follow");
+	is_shared(NULL, later, 24 * MS, "[several threads]", 4, "all");
+	csink_moment_free(later);
+	csink_moment_free(ended);
+	csink_moment_free(live);
+	csink_moment_free(first);
+}
+
 int main(void)
 {
 	struct csink_moment *moment;
@@ -272,6 +338,7 @@ int main(void)
 	test_unfinished();
 	test_start();
 	test_store();
+	test_shared_entry();
 	snprintf(name, sizeof(name), "%s/101.0.rec", directory);
 	unlink(name);
 	unlink(path);

@@ -442,7 +442,7 @@ static void last_flush(enum csink_rec_state state)
 
 	if (thread && thread->entry) {
 		csink_thread_flush(thread);
-		csink_rawcall(SYS_prctl, PR_GET_NAME, thread->entry->name);
+		csink_thread_name(thread);
 	}
 	csink_threads_flush_others();
 	if (thread && thread->entry) {

@@ -138,23 +138,70 @@ void csink_thread_put(struct csink_thread *thread)
 	push_free(thread);
 }
 
-static bool make_entry(struct csink_thread *thread, uint32_t flags)
+void csink_thread_name(struct csink_thread *thread)
 {
-	struct csink_rec_thread *entry;
+	struct csink_rec_thread *entry = thread->entry;
 
-	csink_writer_adopt(&thread->writer);
-	entry = csink_recording_reserve(&csink_own_recording, &thread->writer, sizeof(*entry));
-	if (!entry) {
-		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
-		return false;
-	}
-	entry->tid = thread->tid;
-	entry->flags = flags;
-	entry->start_ns = csink_now_ns();
 	csink_rawcall(SYS_prctl, PR_GET_NAME, entry->name);
-	csink_recording_commit(entry, sizeof(*entry), CSINK_ENTRY_THREAD, 0);
+	if (entry == thread->former)
+		entry->flags = (entry->flags & ~(uint32_t)CSINK_THREAD_RENAMED) |
+			       (memcmp(entry->name, thread->former_name, sizeof(entry->name)) ? CSINK_THREAD_RENAMED
+											      : thread->former_flags);
+}
+
+static bool new_entry(struct csink_thread *thread)
+{
+	struct csink_rec_thread *entry = csink_recording_reserve(&csink_own_recording, &thread->writer, sizeof(*entry));
+
+	if (!entry)
+		return false;
 	thread->entry = entry;
 	thread->ref = csink_recording_ref(&csink_own_recording, entry);
+	thread->former = NULL;
+	thread->former_cpu_ns = thread->former_flags = 0;
+	csink_thread_name(thread);
+	csink_stack_memo_reset(&thread->memo);
+	memset(&thread->timeline, 0, sizeof(thread->timeline));
+	return true;
+}
+
+/*
+ * Programs that start threads all the time would fill any recording: from some size on, an entry and its rows are gone
+ * on with. A state belongs to one thread at a time, and so does the entry that it keeps.
+ */
+static bool is_scarce(const struct csink_recording *rec)
+{
+	return atomic_load_explicit(&rec->next_block, memory_order_relaxed) >
+	       atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed) / CSINK_THREAD_SHARED_FROM;
+}
+
+static void take_former(struct csink_thread *thread)
+{
+	struct csink_rec_thread *entry = thread->entry = thread->former;
+	uint64_t cpu_ns = thread->former_cpu_ns = entry->cpu_ns, counted_ns = entry->totals[csink_plan.cpu_event];
+
+	thread->former_flags = entry->flags & CSINK_THREAD_RENAMED;
+	memcpy(thread->former_name, entry->name, sizeof(thread->former_name));
+	thread->memo.node = 0; /* the latest callers are another thread's */
+	atomic_fetch_sub_explicit(&ended_cpu_ns, cpu_ns, memory_order_relaxed);
+	entry->nr_former++;
+	entry->stolen_ns = cpu_ns && counted_ns > cpu_ns ? counted_ns - cpu_ns : 0;
+	entry->cpu_ns = 0;
+}
+
+static bool make_entry(struct csink_thread *thread, uint32_t flags)
+{
+	csink_writer_adopt(&thread->writer);
+	if ((thread->former && is_scarce(&csink_own_recording)) || !new_entry(thread)) {
+		if (!thread->former) {
+			csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
+			return false;
+		}
+		take_former(thread);
+	}
+	thread->entry->tid = thread->tid;
+	thread->entry->flags = flags | thread->former_flags;
+	csink_recording_commit(thread->entry, sizeof(*thread->entry), CSINK_ENTRY_THREAD, 0);
 	return true;
 }
 
@@ -184,10 +231,8 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(thread->last_running_ns, 0, sizeof(thread->last_running_ns));
 	memset(thread->last_waited_ns, 0, sizeof(thread->last_waited_ns));
 	thread->last_row = thread->off_row = (struct csink_row){0};
-	csink_stack_memo_reset(&thread->memo);
 	csink_interp_room_reset(thread->interp);
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);
-	memset(&thread->timeline, 0, sizeof(thread->timeline));
 	memset(&thread->stuck, 0, sizeof(thread->stuck));
 	if (!make_entry(thread, flags)) {
 		thread->engine = CSINK_ENGINE_NONE;
@@ -214,11 +259,12 @@ static void finish_entry(struct csink_thread *thread)
 {
 	struct csink_rec_thread *entry = thread->entry;
 
-	csink_rawcall(SYS_prctl, PR_GET_NAME, entry->name); /* most threads name themselves after their start */
-	entry->end_ns = csink_now_ns();
+	csink_thread_name(thread);
 	atomic_fetch_add_explicit(&ended_cpu_ns, entry->cpu_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&nr_ended, 1, memory_order_relaxed);
 	__atomic_fetch_or(&entry->flags, CSINK_THREAD_ENDED, __ATOMIC_RELEASE);
+	/* What could not be sampled, or is the first thread's, is of one thread. */
+	thread->former = entry->flags & (CSINK_THREAD_MAIN | CSINK_THREAD_NOT_SAMPLED) ? NULL : entry;
 }
 
 void csink_thread_stop(struct csink_thread *thread)
@@ -324,7 +370,7 @@ void csink_thread_flush(struct csink_thread *thread)
 	}
 	if (any)
 		csink_sample_remainder(thread, weights);
-	thread->entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
+	thread->entry->cpu_ns = cpu_ns ? thread->former_cpu_ns + cpu_ns - thread->cpu_base_ns : 0;
 	csink_objects_take();
 }
 
@@ -345,7 +391,7 @@ static void flush_other(struct csink_thread *thread, struct csink_rec_thread *en
 	if (!cpu_ns)
 		return;
 	/* Also where nothing is left to flush: without events, or where the event's clock is ahead of this one. */
-	entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
+	entry->cpu_ns = thread->former_cpu_ns + cpu_ns - thread->cpu_base_ns;
 	counts_now(thread, cpu_ns, false, counts);
 	for (uint32_t i = 0; i < csink_plan.nr_events; i++) {
 		weights[i] = counts[i] - thread->last[i];
@@ -420,7 +466,7 @@ void csink_threads_reset(void)
 		memset(thread->groups, 0, sizeof(thread->groups)); /* perf's mappings are not inherited */
 		memset(&thread->switches, 0, sizeof(thread->switches));
 		thread->writer.pos = thread->writer.end = 0;
-		thread->entry = NULL;
+		thread->entry = thread->former = NULL;
 		if (thread != csink_self)
 			thread->allocations = NULL;
 		if (thread != csink_self && atomic_load(&thread->state) != CSINK_THREAD_FREE)

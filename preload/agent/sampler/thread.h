@@ -91,6 +91,12 @@ struct csink_thread {
 	timer_t timer;
 	uint64_t timer_period_ns; /* that it has; csink_engine_state.period_ns is the one that it is to have */
 	uint64_t cpu_base_ns;     /* the thread's CPU clock when the counters were opened */
+	/* The entry of the thread that had this state before, and what this one found there if it goes on with it;
+	 * NULL: there is none to go on with. */
+	struct csink_rec_thread *former;
+	uint64_t former_cpu_ns;
+	char former_name[16];
+	uint32_t former_flags; /* CSINK_THREAD_RENAMED */
 	struct csink_hidden hidden;
 	int32_t tid;
 	int32_t forked_by;         /* of a forked child's first thread: the TID of the one that forked it; 0 */
@@ -147,6 +153,10 @@ void csink_thread_enter(struct csink_thread *thread);
  * Context: thread.
  */
 void csink_thread_start(struct csink_thread *thread, uint32_t flags);
+
+/** Note the name that the calling thread has by now: most name themselves after their start. Context: thread, signal.
+ */
+void csink_thread_name(struct csink_thread *thread);
 
 /** Stop the calling thread's counters for good, flush its last partial period, end its entry. Context: thread. */
 void csink_thread_stop(struct csink_thread *thread);
