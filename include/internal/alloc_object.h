@@ -51,6 +51,8 @@ struct csink_alloc_agent {
 	uint32_t (*sample)(const ucontext_t *uc, uint64_t bytes, uint64_t objects, struct csink_alloc_counts *counts);
 	/* csink_lock_agent's, of which waiter is the stack, and holder CSINK_WAIT_IN_USE. */
 	struct csink_rec_wait *(*entry)(uint32_t waiter, uint32_t holder, uint64_t lock);
+	/* The timer engine's signal; 0: none samples by it. A sample that it interrupts is lost. */
+	const _Atomic int *timer_signo;
 };
 
 /* Functions of the object, for the agent. */

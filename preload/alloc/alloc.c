@@ -17,6 +17,7 @@
 #include "include/internal/base.h"
 #include "include/internal/shared_options.h"
 #include "preload/alloc/draw.h"
+#include "preload/alloc/handlers.h"
 #include "preload/alloc/live.h"
 #include "preload/objects/block.h"
 #include "preload/objects/caller.h"
@@ -216,10 +217,33 @@ static void sample(const void *block, size_t bytes, const struct csink_caller *c
 		__atomic_fetch_add(&nr_full, 1, __ATOMIC_RELAXED);
 }
 
+/* The timer engine's signal may not be lost, others come again: see csink_thread_mute(). */
+static bool must_block(uint32_t seen)
+{
+	return seen & CSINK_HANDLERS_INTERRUPT || atomic_load_explicit(agent.timer_signo, memory_order_relaxed);
+}
+
+/*
+ * No handler of the program's may run while a sample is taken, and none is taken on an alternate stack: see block.h.
+ * Returns false where that cannot be. @mask  what csink_unblock() takes, if *is_blocked.
+ */
+static bool keep_handlers_out(uint64_t *mask, bool *is_blocked)
+{
+	uint32_t seen = atomic_load_explicit(&csink_handlers_seen, memory_order_relaxed);
+
+	if (seen & CSINK_HANDLERS_ALTERNATE && csink_is_on_alternate())
+		return false;
+	*is_blocked = must_block(seen);
+	if (*is_blocked)
+		csink_block_all(mask);
+	return true;
+}
+
 /* An allocation is made, and its bytes are in no countdown yet; it is sampled if it is due. */
 static void count(const void *block, size_t bytes, const struct csink_caller *caller)
 {
 	struct csink_alloc_counts *counts = &self.counts;
+	bool is_blocked;
 	uint64_t mask;
 
 	if (!counts->drawn)
@@ -231,14 +255,16 @@ static void count(const void *block, size_t bytes, const struct csink_caller *ca
 	}
 	undo(bytes);
 	counts->more += bytes;
-	if (!period || !agent.may_block() || !csink_block(&mask)) {
+	if (!period || !agent.may_block() || !keep_handlers_out(&mask, &is_blocked)) {
 		count_down_from(draw());
 		return;
 	}
 	count_down_from(0);
 	sample(block, bytes, caller);
-	counts->drawn = counts->left = draw();
-	csink_unblock(&mask);
+	/* A handler that was not seen may have allocated meanwhile. */
+	count_down_from(draw());
+	if (is_blocked)
+		csink_unblock(&mask);
 }
 
 /* ---- slow halves ---- */

@@ -14,17 +14,32 @@
 
 #include "include/internal/rawcall.h"
 
+/* What the kernel raises for the code itself, and SIGTRAP. */
+#define CSINK_OWN_FAULTS                                                                                               \
+	(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1) | 1ULL << (SIGILL - 1) | 1ULL << (SIGFPE - 1) |                  \
+	 1ULL << (SIGTRAP - 1) | 1ULL << (SIGABRT - 1) | 1ULL << (SIGSYS - 1))
+
+/** Does the calling thread run on its alternate stack? Also true where the kernel does not answer. */
+static inline bool csink_is_on_alternate(void)
+{
+	stack_t stack = {.ss_flags = 0};
+
+	return csink_rawcall(SYS_sigaltstack, NULL, &stack) || stack.ss_flags & SS_ONSTACK;
+}
+
+static inline void csink_block_all(uint64_t *before)
+{
+	uint64_t all = ~CSINK_OWN_FAULTS;
+
+	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof(all));
+}
+
 /** Returns false, and blocks nothing, on an alternate stack. */
 static inline bool csink_block(uint64_t *before)
 {
-	static const uint64_t own = 1u << (SIGSEGV - 1) | 1u << (SIGBUS - 1) | 1u << (SIGILL - 1) | 1u << (SIGFPE - 1) |
-				    1u << (SIGTRAP - 1) | 1u << (SIGABRT - 1) | 1u << (SIGSYS - 1);
-	uint64_t all = ~own;
-	stack_t stack = {.ss_flags = 0};
-
-	if (csink_rawcall(SYS_sigaltstack, NULL, &stack) || stack.ss_flags & SS_ONSTACK)
+	if (csink_is_on_alternate())
 		return false;
-	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof(all));
+	csink_block_all(before);
 	return true;
 }
 

@@ -194,6 +194,26 @@ fi
 run -e alloc -- sh -c 'LD_PRELOAD= LD_SHOW_AUXV= "$T" calls 10; "$T" calls 20'
 is "$? $(cat err)" '0 ' 'a program that empties LD_PRELOAD for another one is not disturbed'
 
+# ---- system calls of a sample: signals are blocked only where a handler may come
+if have strace; then
+	for function in none ignored signal sigaction __sigaction bsd_signal ssignal sysv_signal sigset cancel fault; do
+		timeout 60 "$COUNTERSINK" -q --engine=sigtrap -F 1 -e alloc:period=16 -o s.pb.gz -- \
+			strace -f -o trace -e trace=rt_sigprocmask,sigaltstack "$T" handlers 20 $function >out 2>err
+		read -r masks stacks <<<"$(awk '/rt_sigprocmask\(/ { m++ } /sigaltstack\(/ { s++ } END { print (m > 400) + 0, (s > 200) + 0 }' trace)"
+		case $function in
+		none | ignored) wanted='0 0' ;;
+		fault) wanted='0 1' ;;
+		*) wanted='1 0' ;;
+		esac
+		is "$masks $stacks" "$wanted" "handler by $function: samples block signals, and ask for the alternate stack, only where they must"
+	done
+	"$COUNTERSINK" -q --engine=timer -e task-clock,alloc:period=16 -o s.pb.gz -- \
+		strace -f -o trace -e trace=rt_sigprocmask "$T" handlers 20 none >out 2>err
+	ok "the timer's signal is not lost" test "$(grep -c 'rt_sigprocmask(' trace)" -gt 400
+else
+	skip 'system calls of a sample' 'no strace'
+fi
+
 # ---- the gate: totals have no noise, functions have samples
 "$COUNTERSINK" gate -e alloc:period=16K -r 14 --min-share=5% -o gate.tap --vs "$T functions 60 1" -- "$T" functions 72 1 2>err
 is "$?" 3 'the gate fails where a fifth more is allocated'

@@ -10,11 +10,15 @@
  *     keep KIB             the same blocks by realloc and by another thread's free
  *     fork NR              threads that allocate while NR children are forked, which allocate, too
  *     exec NR ARG...       NR calls, and then another program
+ *     handlers NR FUNCTION NR calls; FUNCTION has installed a handler, or is "fault" (of SIGSEGV, for another stack),
+ *                          "cancel" (at any place), "ignored" or "none"
  *     handler NR           a handler that allocates while the program does something else
- *     alternate NR          NR calls, while a handler on an alternate stack within this one allocates, too; like the
- * next one it needs an allocator that handlers may enter jump NR               the same with a handler that leaves by a
- * jump idle NR               NR threads that have allocated a little, and are there at the end wait allocates, prints,
- * and waits to be killed
+ *
+ *     alternate NR         NR calls, while a handler on an alternate stack within this one allocates, too; like the
+ *                          next one it needs an allocator that handlers may enter
+ *     jump NR              the same with a handler that leaves by a jump
+ *     idle NR              NR threads that have allocated a little, and are there at the end
+ *     wait                 allocates, prints, and waits to be killed
  */
 #include <errno.h>
 #include <malloc.h>
@@ -298,6 +302,39 @@ static void handle(int nr)
 		raise(SIGUSR1);
 }
 
+sighandler_t bsd_signal(int signo, sighandler_t handler);
+sighandler_t ssignal(int signo, sighandler_t handler);
+int __sigaction(int signo, const struct sigaction *action, struct sigaction *old);
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+static void install(const char *function)
+{
+	static const struct sigaction action = {.sa_handler = on_signal},
+				      fault = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+
+	if (!strcmp(function, "sigaction"))
+		sigaction(SIGUSR1, &action, NULL);
+	else if (!strcmp(function, "__sigaction"))
+		__sigaction(SIGUSR1, &action, NULL);
+	else if (!strcmp(function, "signal"))
+		signal(SIGUSR1, on_signal);
+	else if (!strcmp(function, "bsd_signal"))
+		bsd_signal(SIGUSR1, on_signal);
+	else if (!strcmp(function, "ssignal"))
+		ssignal(SIGUSR1, on_signal);
+	else if (!strcmp(function, "sysv_signal"))
+		sysv_signal(SIGUSR1, on_signal);
+	else if (!strcmp(function, "sigset"))
+		sigset(SIGUSR1, on_signal);
+	else if (!strcmp(function, "fault"))
+		sigaction(SIGSEGV, &fault, NULL);
+	else if (!strcmp(function, "cancel"))
+		pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	else if (!strcmp(function, "ignored"))
+		signal(SIGUSR1, SIG_IGN);
+}
+
 static sigjmp_buf before;
 static _Atomic int may_jump;
 
@@ -374,6 +411,9 @@ int main(int argc, char **argv)
 		keep(n);
 	} else if (!strcmp(mode, "fork")) {
 		failed = fork_children((int)n);
+	} else if (!strcmp(mode, "handlers")) {
+		install(argv[3]);
+		calls(n);
 	} else if (!strcmp(mode, "handler")) {
 		handle((int)n);
 	} else if (!strcmp(mode, "alternate")) {

@@ -225,7 +225,8 @@ void csink_objects_in_use(void)
 
 void csink_objects_begin(struct csink_writer *writer)
 {
-	static const struct csink_alloc_agent alloc = {may_block, csink_now_ns, sample, wait_entry};
+	static const struct csink_alloc_agent alloc = {may_block, csink_now_ns, sample, wait_entry,
+						       &csink_engine_state.timer_signo};
 	static const struct csink_lock_agent lock = {may_block, csink_now_ns, stack_of, wait_entry, total_waits};
 	char text[400];
 
