@@ -10,8 +10,6 @@
 #include "include/internal/lock_object.h"
 #include "preload/objects/caller.h"
 
-#define CSINK_LOCK_FUTEX 32 /* for assembly */
-
 /* What is called: an argument of csink_slow(). */
 enum csink_lock_how {
 	MUTEX,
@@ -43,7 +41,8 @@ enum csink_lock_how {
 	CONDITION_CLOCK,
 	CND,
 	CND_TIMED,
-	FUTEX = CSINK_LOCK_FUTEX
+	FUTEX = 32, /* of futex_call.c */
+	FUTEXES     /* futex_waitv(2) */
 };
 
 /* What a function gives that libc lacks: of those that programs call none is, but for the first half of ours. */
@@ -130,5 +129,11 @@ void csink_lock_release_in_condition(void *lock);
 
 /** futex(2) itself, with the arguments of the caller's syscall(2). Context: any. */
 long csink_lock_futex(uintptr_t word, uintptr_t operation, uintptr_t value, const struct csink_caller *caller);
+
+/** The same for futex_waitv(2). */
+long csink_lock_futexes(uintptr_t words, uintptr_t nr, uintptr_t flags, const struct csink_caller *caller);
+
+/** The first word that a call of futex_waitv(2) waits for; 0: the kernel will refuse the call. Context: any. */
+uintptr_t csink_lock_first_word(uintptr_t words, uintptr_t nr);
 
 #endif

@@ -76,6 +76,8 @@ static intptr_t wait_now(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_
 		return next.cnd_wait((cnd_t *)a, (mtx_t *)b);
 	case CND_TIMED:
 		return next.cnd_timedwait((cnd_t *)a, (mtx_t *)b, until);
+	case FUTEXES:
+		return csink_lock_futexes(a, b, c, caller);
 	default:
 		return csink_lock_futex(a, b, c, caller);
 	}
@@ -94,7 +96,8 @@ static const uint8_t kinds[] = {[SEMAPHORE] = CSINK_WAIT_SEMAPHORE,
 				[CONDITION_CLOCK] = CSINK_WAIT_SIGNALLED,
 				[CND] = CSINK_WAIT_SIGNALLED,
 				[CND_TIMED] = CSINK_WAIT_SIGNALLED,
-				[FUTEX] = CSINK_WAIT_FUTEX};
+				[FUTEX] = CSINK_WAIT_FUTEX,
+				[FUTEXES] = CSINK_WAIT_FUTEX};
 
 struct begun {
 	uint64_t time_ns;
@@ -122,7 +125,7 @@ static struct begun begin(uintptr_t object, enum csink_lock_how how, const struc
 /* The kernel refused at once: the word had another value, or the call was wrong. */
 static bool has_not_waited(enum csink_lock_how how, intptr_t result)
 {
-	return how == FUTEX && result < 0 && errno != EINTR && errno != ETIMEDOUT;
+	return how >= FUTEX && result < 0 && errno != EINTR && errno != ETIMEDOUT;
 }
 
 static void end(const struct begun *begun)
@@ -142,13 +145,16 @@ intptr_t csink_lock_wait_plainly(uintptr_t a, uintptr_t b, uintptr_t c, enum csi
 				 const struct csink_caller *caller)
 {
 	bool passes_on = csink_lock_passes_on();
+	uintptr_t object = a;
 	struct begun begun;
 	int error = errno;
 	intptr_t result;
 
-	if (passes_on)
+	if (how == FUTEXES && !passes_on)
+		object = csink_lock_first_word(a, b);
+	if (passes_on || !object)
 		return wait_now(a, b, c, how, caller);
-	begun = begin(a, how, caller);
+	begun = begin(object, how, caller);
 	errno = error;
 	result = wait_now(a, b, c, how, caller);
 	error = errno;

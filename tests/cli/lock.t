@@ -97,14 +97,18 @@ row_of() { # LOCK: "MICROSECONDS CONTENTIONS" of the row of main's waits for it
 		BEGIN { unit["s"] = 1e6; unit["ms"] = 1e3; unit["us"] = 1; unit["ns"] = 1e-3 }
 		index($0, "  " lock "  ") && / wait_once < wait_often < main +\[none\]$/ { print $2 * unit[$3], $4 }'
 }
-for mode in semaphore semaphore_timed semaphore_clock barrier join futex; do
+for mode in semaphore semaphore_timed semaphore_clock barrier join futex futexes; do
+	if [ $mode = futexes ] && ! "$W" has_futexes; then
+		skip "$mode" 'the kernel has no futex_waitv(2)'
+		continue
+	fi
 	run -e lock -- "$W" $mode 60
 	read -r waits ns <out
 	case $mode in
 	semaphore*) lock=the_semaphore ;;
 	join) lock='[join]' ;;
 	barrier) lock='[barrier the_barrier]' ;;
-	futex) lock='[futex the_word]' ;;
+	futex*) lock='[futex the_word]' ;;
 	esac
 	read -r us contentions < <(row_of "$lock")
 	ok "$mode: a row of its own without a holder, with the time ($us of $((ns / 1000)) us)" awk -v s="${us:-0}" -v ns="$ns" 'BEGIN { exit !(s * 1000 > 0.95 * ns && s * 1000 < 1.05 * ns) }'

@@ -1,7 +1,7 @@
 /*
  * Waits that no holder ends. Prints "WAITS DELAY_NS" of those that a thread logged for itself.
  *
- *     semaphore | semaphore_timed | semaphore_clock | barrier | join | futex    NR
+ *     semaphore | semaphore_timed | semaphore_clock | barrier | join | futex | futexes    NR
  *     pool               threads that hold a mutex of the heap, one of two of a pool
  *     many NR            waits for NR locks of the heap, one after the other
  *     free NR            semaphores that can be taken at once, and system calls that do not wait
@@ -79,9 +79,19 @@ static void *nap_once(void *arg)
 	return arg;
 }
 
+/* futex_waitv(2), which is newer than most headers. */
+struct waited {
+	uint64_t value, address;
+	uint32_t flags, reserved;
+};
+
+static _Atomic int other_word;
+
 NOINLINE void wait_once(pthread_t thread)
 {
 	struct timespec until = in_1000_s(is_mode("semaphore_clock") ? CLOCK_MONOTONIC : CLOCK_REALTIME);
+	struct waited words[2] = {{0, (uintptr_t)&the_word, 2 | FUTEX_PRIVATE_FLAG, 0},
+				  {0, (uintptr_t)&other_word, 2 | FUTEX_PRIVATE_FLAG, 0}};
 
 	if (is_mode("semaphore"))
 		sem_wait(&the_semaphore);
@@ -95,7 +105,8 @@ NOINLINE void wait_once(pthread_t thread)
 		pthread_join(thread, NULL);
 	else
 		while (!atomic_exchange(&the_word, 0))
-			syscall(SYS_futex, &the_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+			is_mode("futexes") ? syscall(449, words, 2, 0, NULL, CLOCK_MONOTONIC)
+					   : syscall(SYS_futex, &the_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 	__asm__ volatile("");
 }
 
@@ -125,7 +136,7 @@ static void *end_waits(void *arg)
 			pthread_barrier_wait(&the_barrier);
 		the_word = 1;
 		syscall(SYS_futex, &the_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-		while (is_mode("futex") && the_word)
+		while (!strncmp(mode, "futex", 5) && the_word)
 			sched_yield();
 	}
 	return NULL;
@@ -262,6 +273,7 @@ static void values(void)
 	struct timespec past = {1, 0}, wrong = {0, -1}, soon = {0, 1000};
 	pthread_t thread;
 	void *result;
+	struct waited one = {1, (uintptr_t)&the_word, 2, 0};
 	thrd_t c11;
 	int value = 0;
 
@@ -290,6 +302,13 @@ static void values(void)
 	print("futex, of no bits", syscall(SYS_futex, &the_word, FUTEX_WAIT_BITSET, 0, NULL, NULL, 0));
 	print("futex, late bits", syscall(SYS_futex, &the_word, FUTEX_WAIT_BITSET, 0, &soon, NULL, 4));
 	print("futex, no address", syscall(SYS_futex, NULL, FUTEX_WAIT, 0, NULL, NULL, 0));
+	print("futexes, no address", syscall(449, NULL, 1, 0, NULL, CLOCK_MONOTONIC));
+	print("futexes, wrong address", syscall(449, (void *)8, 1, 0, NULL, CLOCK_MONOTONIC));
+	print("futexes, none", syscall(449, &one, 0, 0, NULL, CLOCK_MONOTONIC));
+	print("futexes, another value", syscall(449, &one, 1, 0, NULL, CLOCK_MONOTONIC));
+	one.value = 0;
+	print("futexes, past", syscall(449, &one, 1, 0, &past, CLOCK_MONOTONIC));
+	print("futexes, wrong flags", syscall(449, &one, 1, 7, NULL, CLOCK_MONOTONIC));
 	print("futex, no operation", syscall(SYS_futex, &the_word, 99, 0, NULL, NULL, 0));
 }
 
@@ -618,6 +637,8 @@ int main(int argc, char **argv)
 	mode = argc > 1 ? argv[1] : "";
 	sem_init(&the_semaphore, 0, 0);
 	pthread_barrier_init(&the_barrier, NULL, 2);
+	if (is_mode("has_futexes"))
+		return syscall(449, NULL, 0, 0, NULL, 0) < 0 && errno == ENOSYS;
 	if (is_mode("values"))
 		values();
 	else if (is_mode("cancel"))
