@@ -390,7 +390,8 @@ enum csink_wait_holder {
 	CSINK_WAIT_HAND_OFF,  /* the lock was free, the waiter not on a CPU yet */
 	CSINK_WAIT_CONDITION, /* a thread that went on to wait for a condition */
 	CSINK_WAIT_IN_USE, /* no wait: what is in use at the end of an allocation by this stack, in bytes and objects */
-	CSINK_WAIT_MADE,   /* no wait: open is the address behind the call that initialised the lock */
+	CSINK_WAIT_MADE, /* no wait: open is the address behind the call that initialised the lock, waiter its stack or
+			    0 */
 	CSINK_WAIT_OTHERS, /* another process: of a lock that processes share */
 	/* Waits for locks that have not ended; the sums are of those whose lock was not released since they ended. */
 	CSINK_WAIT_NOT_ENDED,

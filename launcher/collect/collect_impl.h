@@ -122,8 +122,8 @@ struct collector {
 	struct csink_table known_holders;
 	/* Of locks that are no variables, where they were initialised: likewise. */
 	struct made_lock {
-		uint32_t location;
-		const char *kind; /* what it is, if no lock; "" */
+		uint32_t locations[16], nr; /* the innermost one is there, if no other */
+		const char *kind;           /* what it is, if no lock; "" */
 	} * made_locks;
 	uint32_t nr_made_locks, cap_made_locks;
 	struct csink_table known_made_locks;

@@ -39,7 +39,8 @@ struct reading {
 	uint64_t nr_kept; /* rows that are in the profile */
 	struct site {
 		uint64_t lock, address;
-	} * sites; /* where locks were initialised */
+		uint32_t stack; /* as a wait has it; 0: not known */
+	} * sites;              /* where locks were initialised */
 	uint32_t nr_sites, cap_sites;
 };
 
@@ -367,6 +368,21 @@ static void add_unstored(struct reading *r)
 
 /* ---- waits for locks ---- */
 
+/* The innermost functions of a row's stack. Returns their number. */
+static uint32_t innermost(struct reading *r, uint32_t index, uint32_t *locations, uint32_t most)
+{
+	const struct csink_recorded_row *row = &r->rec->rows[index];
+	uint32_t callers[CSINK_MAX_DEPTH], nr_callers = csink_frames_callers(&r->frames, row->node, callers), nr = 0;
+
+	if (!r->frames.leaf_is_evaluator || !nr_callers)
+		locations[nr++] = csink_frames_leaf(
+			&r->frames, row->leaf,
+			row->node == CSINK_RECORDED_NONE ? 0 : r->rec->nodes[r->rec->nodes[row->node].root].pc);
+	for (uint32_t i = 0; i < nr_callers && nr < most; i++)
+		locations[nr++] = callers[i];
+	return nr;
+}
+
 /* A label that csink_collect_holders() gives its text, or a text for no holder. */
 static struct csink_profile_label holder_label(struct reading *r, uint32_t holder)
 {
@@ -382,10 +398,9 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 		[CSINK_WAIT_FUTEX] = "[none]",
 		[CSINK_WAIT_SIGNALLED] = "[none]"};
 	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_HOLDER)};
-	uint32_t index = CSINK_RECORDED_NONE, callers[CSINK_MAX_DEPTH], nr = 0;
-	const struct csink_recorded_row *row;
-	struct holder found = {.nr = 0};
+	uint32_t index = CSINK_RECORDED_NONE;
 	struct collector *c = r->c;
+	struct holder found = {.nr = 0};
 
 	if (holder >= CSINK_WAIT_NR_HOLDERS)
 		index = csink_recorded_row_at(r->rec, holder >> 1);
@@ -393,14 +408,7 @@ static struct csink_profile_label holder_label(struct reading *r, uint32_t holde
 		label.str = csink_profile_str(c->p, no_holder[holder < CSINK_WAIT_NR_HOLDERS ? holder : 0]);
 		return label;
 	}
-	row = &r->rec->rows[index];
-	nr = csink_frames_callers(&r->frames, row->node, callers);
-	if (!r->frames.leaf_is_evaluator || !nr)
-		found.locations[found.nr++] = csink_frames_leaf(
-			&r->frames, row->leaf,
-			row->node == CSINK_RECORDED_NONE ? 0 : r->rec->nodes[r->rec->nodes[row->node].root].pc);
-	for (uint32_t i = 0; i < nr && found.nr < CSINK_ARRAY_SIZE(found.locations); i++)
-		found.locations[found.nr++] = callers[i];
+	found.nr = innermost(r, index, found.locations, CSINK_ARRAY_SIZE(found.locations));
 	label.num = CSINK_TABLE_INTERN(c->known_holders, (uint32_t)csink_hash_bytes(&found, sizeof(found)),
 				       !memcmp(&c->holders[id - 1], &found, sizeof(found)),
 				       CSINK_APPEND(c->holders, c->nr_holders, c->cap_holders, found));
@@ -416,7 +424,7 @@ static int find_sites(struct reading *r)
 {
 	for (uint32_t i = 0; i < r->rec->nr_waits; i++) {
 		const struct csink_rec_wait *wait = r->rec->waits[i];
-		struct site site = {wait->lock, wait->open};
+		struct site site = {wait->lock, wait->open, wait->waiter};
 
 		/* Without its address it was just being written. */
 		if (wait->holder == CSINK_WAIT_MADE && site.address &&
@@ -432,6 +440,8 @@ static int find_sites(struct reading *r)
 			first = i;
 		else if (r->sites[i].address != r->sites[first].address)
 			r->sites[first].address = 0;
+		else if (r->sites[i].stack != r->sites[first].stack)
+			r->sites[first].stack = 0;
 	}
 	return 0;
 }
@@ -441,17 +451,23 @@ static struct csink_profile_label made_label(struct reading *r, uint64_t lock, c
 {
 	struct csink_profile_label label = {.key = csink_profile_str(r->c->p, CSINK_LABEL_LOCK)};
 	struct made_lock made = {.kind = kind};
+	uint32_t low, index = CSINK_RECORDED_NONE;
 	struct collector *c = r->c;
-	uint32_t low;
 
 	low = CSINK_LOWER(r->nr_sites, i, r->sites[i].lock < lock);
 	if (low == r->nr_sites || r->sites[low].lock != lock || !r->sites[low].address)
 		return label;
-	made.location = csink_frames_leaf(&r->frames, r->sites[low].address - 1, UINT64_MAX >> 1);
-	label.num = CSINK_TABLE_INTERN(c->known_made_locks, made.location,
-				       c->made_locks[id - 1].location == made.location &&
-					       !strcmp(c->made_locks[id - 1].kind, kind),
-				       CSINK_APPEND(c->made_locks, c->nr_made_locks, c->cap_made_locks, made));
+	if (r->sites[low].stack)
+		index = csink_recorded_row_at(r->rec, r->sites[low].stack >> 1);
+	if (index != CSINK_RECORDED_NONE)
+		made.nr = innermost(r, index, made.locations, CSINK_ARRAY_SIZE(made.locations));
+	else
+		made.locations[made.nr++] = csink_frames_leaf(&r->frames, r->sites[low].address - 1, UINT64_MAX >> 1);
+	label.num = CSINK_TABLE_INTERN(
+		c->known_made_locks, (uint32_t)csink_hash_bytes(made.locations, sizeof(made.locations)),
+		!memcmp(c->made_locks[id - 1].locations, made.locations, sizeof(made.locations)) &&
+			!strcmp(c->made_locks[id - 1].kind, kind),
+		CSINK_APPEND(c->made_locks, c->nr_made_locks, c->cap_made_locks, made));
 	return label;
 }
 

@@ -248,19 +248,44 @@ static void holder_text(const struct csink_profile *p, const struct holder *hold
 		left = csink_append_functions(p, holder->locations[i], left, text, size);
 }
 
-/* "[made in pool_create, pool.c:12]" */
+static bool is_interpreted(const struct csink_profile *p, uint32_t location)
+{
+	const struct csink_profile_location *at = &p->locations[location];
+
+	return at->nr_lines && p->functions[p->lines[at->first_line].function].language;
+}
+
+/* The innermost one that an interpreter runs; else the innermost one. */
+static uint32_t first_of(const struct csink_profile *p, const struct made_lock *made)
+{
+	for (uint32_t i = 0; i < made->nr; i++)
+		if (is_interpreted(p, made->locations[i]))
+			return i;
+	return 0;
+}
+
+/*
+ * "[made in pool_create, pool.c:12 < server_start < main]": the function that calls libc may do so for all locks of the
+ * program. What an interpreter does for the program's own functions is left out.
+ */
 static void made_text(const struct csink_profile *p, const struct made_lock *made, char *text, size_t size)
 {
-	const struct csink_profile_location *at = &p->locations[made->location];
+	uint32_t first = first_of(p, made), left = 3;
+	const struct csink_profile_location *at = &p->locations[made->locations[first]];
 	const struct csink_profile_line *line = at->nr_lines ? &p->lines[at->first_line] : NULL;
 	const char *file = line ? csink_profile_text(p, p->functions[line->function].file) : "";
-	char function[400] = "";
+	char functions[900] = "";
+	const char *callers;
 
-	csink_append_functions(p, made->location, 1, function, sizeof(function));
-	snprintf(text, size, "[%s%smade in %s", made->kind, *made->kind ? " " : "", function);
+	for (uint32_t i = first; i < made->nr && left; i++)
+		if (is_interpreted(p, made->locations[i]) == is_interpreted(p, made->locations[first]))
+			left = csink_append_functions(p, made->locations[i], left, functions, sizeof(functions));
+	callers = strstr(functions, " < ") ?: functions + strlen(functions);
+	snprintf(text, size, "[%s%smade in %.*s", made->kind, *made->kind ? " " : "", (int)(callers - functions),
+		 functions);
 	if (*file && line->line)
-		csink_append(text, size, ", %.200s:%" PRId64, csink_base_name(file), line->line);
-	csink_append(text, size, "]");
+		csink_append(text, size, ", %.60s:%" PRId64, csink_base_name(file), line->line);
+	csink_append(text, size, "%s]", callers);
 }
 
 void csink_collect_holders(struct collector *c)

@@ -3,7 +3,7 @@
 #include "launcher/output/report_impl.h"
 #include "launcher/profile/lock_waits.h"
 
-enum { LOCK_COLUMNS = 44 };
+enum { LOCK_COLUMNS = 72 };
 
 static void print_rows(const struct printer *r, const struct csink_lock_waits *rows)
 {

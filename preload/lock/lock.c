@@ -591,6 +591,8 @@ static int measure(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how how
 
 void *csink_slow(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t how, const struct csink_caller *caller)
 {
+	if (how >= FIRST_INIT)
+		return (void *)csink_lock_init(a, b, c, (enum csink_lock_how)how, caller);
 	if (how >= FIRST_PLAIN)
 		return (void *)csink_lock_wait_plainly(a, b, c, (enum csink_lock_how)how, caller);
 	return (void *)(uintptr_t)(unsigned int)measure((void *)a, b, c, (enum csink_lock_how)how, caller);

@@ -42,7 +42,15 @@ enum csink_lock_how {
 	CND,
 	CND_TIMED,
 	FUTEX = 32, /* of futex_call.c */
-	FUTEXES     /* futex_waitv(2) */
+	FUTEXES,    /* futex_waitv(2) */
+	FIRST_INIT,
+	INIT_MUTEX = FIRST_INIT,
+	INIT_RWLOCK,
+	INIT_CONDITION,
+	INIT_BARRIER,
+	INIT_SEMAPHORE,
+	INIT_MTX,
+	INIT_CND
 };
 
 /* What a function gives that libc lacks: of those that programs call none is, but for the first half of ours. */
@@ -123,6 +131,10 @@ void csink_lock_forget(void);
 /** csink_slow() of a wait that no holder ends. errno and the result are the call's own. Context: thread. */
 intptr_t csink_lock_wait_plainly(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_how how,
 				 const struct csink_caller *caller);
+
+/** csink_slow() of a function that initialises a lock: as csink_lock_wait_plainly(). */
+intptr_t csink_lock_init(uintptr_t a, uintptr_t b, uintptr_t c, enum csink_lock_how how,
+			 const struct csink_caller *caller);
 
 /** The calling thread, which holds a lock, is about to wait for a condition. Context: thread. */
 void csink_lock_release_in_condition(void *lock);

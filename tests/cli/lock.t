@@ -79,6 +79,22 @@ def work():
 threads = [threading.Thread(target=work) for i in range(3)]
 [t.start() for t in threads]; [t.join() for t in threads]; print("done")'
 	is "$? $(cat out)" '0 done' 'threads of Python'
+	cat >made.py <<'PY'
+import threading, time
+class Cache:
+    def __init__(self):
+        self.lock = threading.Lock()
+def work(cache):
+    for i in range(30):
+        with cache.lock: time.sleep(0.001)
+def main():
+    cache = Cache()
+    threads = [threading.Thread(target=work, args=(cache,)) for i in range(3)]
+    [t.start() for t in threads]; [t.join() for t in threads]
+main()
+PY
+	run -e lock -- python3 made.py
+	like "$("$COUNTERSINK" report -a x.pb.gz)" ' \[made in (Cache\.)?__init__, made\.py:4 < main < <module>\] ' 'a lock that Python made is named by the line that made it'
 fi
 
 # ---- waits that no holder ends
@@ -122,7 +138,10 @@ run -e lock -- "$W" pool
 "$COUNTERSINK" report -a x.pb.gz >report
 for made in 'pthread_mutex_init(&pool->lock' 'sem_init(&pool->ready'; do
 	line=$(grep -nF "$made" "$SRC/tests/targets/plain_waits.c")
-	is "$(grep -cF "[made in pool_create, plain_waits.c:${line%%:*}]" report | sed 's/[1-9].*/some/')" some "$made: named by where it was initialised, two of them as one"
+	for by in 'use_pools < main' 'other_pool < use_pools'; do
+		is "$(grep -cF "[made in pool_create, plain_waits.c:${line%%:*} < $by]" report | sed 's/[1-9].*/some/')" some \
+			"$made: named by where it was initialised, and by whom ($by)"
+	done
 done
 unlike "$(sed -n '/^Waits/,$p' report)" ' of process ' 'and not by its address'
 

@@ -2,7 +2,7 @@
  * Waits that no holder ends. Prints "WAITS DELAY_NS" of those that a thread logged for itself.
  *
  *     semaphore | semaphore_timed | semaphore_clock | barrier | join | futex | futexes    NR
- *     pool               threads that hold a mutex of the heap, one of two of a pool
+ *     pool               threads that hold a mutex of the heap, one of three, of which another function made one
  *     many NR            waits for NR locks of the heap, one after the other
  *     free NR            semaphores that can be taken at once, and system calls that do not wait
  *     values             prints what each function returns in cases that are not plain, with errno
@@ -163,7 +163,7 @@ static void wait_often(long nr)
 	_exit(0);
 }
 
-static _Atomic pid_t tids[4];
+static _Atomic pid_t tids[6];
 
 struct pool {
 	pthread_mutex_t lock;
@@ -194,19 +194,27 @@ static void *use_pool(void *arg)
 	return NULL;
 }
 
+NOINLINE struct pool *other_pool(void)
+{
+	struct pool *pool = pool_create();
+
+	__asm__ volatile("" : "+r"(pool));
+	return pool;
+}
+
 static void use_pools(void)
 {
-	struct pool *pools[2] = {pool_create(), pool_create()};
-	pthread_t threads[4];
+	struct pool *pools[3] = {pool_create(), pool_create(), other_pool()};
+	pthread_t threads[6];
 
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 6; i++)
 		pthread_create(&threads[i], NULL, use_pool, pools[i / 2]);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 6; i++)
 		while (!tids[i] || !is_asleep(tids[i]))
 			sched_yield();
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 6; i++)
 		sem_post(&pools[i / 2]->ready);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 6; i++)
 		pthread_join(threads[i], NULL);
 }
 
