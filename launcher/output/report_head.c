@@ -307,6 +307,10 @@ static void print_slice(const struct printer *r)
 		     strcmp(state, "ended") ? "" : "has ", state);
 }
 
+/* Of the time in which a run ran, the part that its critical path has: less where the path is that of a thread that
+ * mostly waited. */
+#define CRITICAL_LEAST 0.75
+
 /*
  * "weights add up to 1.035 s of 1.036 s that the run ran, on 1.71 of 2 CPUs on average; ..." The two times differ where
  * samples are damaged or threads run for less than a period at a time.
@@ -327,6 +331,13 @@ static void print_wall(const struct printer *r)
 	     cpus, untimed);
 	line(r, "critical", "%u %s between threads, %u of them ambiguous; load by other programs hides parallelism",
 	     wall->nr_steps, plural(wall->nr_steps, "step", "steps"), wall->nr_doubtful);
+	if (wall->critical_ns < CRITICAL_LEAST * wall->ran_ns)
+		line(r, "warning",
+		     "critical %% is not reliable: the path has samples of %.0f %% of the time in which the run ran. "
+		     "Threads "
+		     "wait for each other for less than 12 ms, or for a CPU; of locks, run -e task-clock,lock measures "
+		     "the waits",
+		     100 * wall->critical_ns / wall->ran_ns);
 }
 
 void csink_report_head(const struct printer *r)

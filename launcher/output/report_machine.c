@@ -85,6 +85,7 @@ static void json_wall(struct csink_json *json, const struct csink_wall *wall)
 	csink_json_number(json, "weights_ns", (int64_t)wall->weights_ns);
 	csink_json_number(json, "ran_ns", (int64_t)wall->ran_ns);
 	csink_json_number(json, "cpu_ns", (int64_t)wall->cpu_ns);
+	csink_json_number(json, "critical_ns", (int64_t)wall->critical_ns);
 	if (wall->nr_cpus)
 		csink_json_number(json, "cpus", wall->nr_cpus);
 	csink_json_real(json, "timed", wall->timed);

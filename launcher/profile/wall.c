@@ -308,6 +308,7 @@ int csink_wall_apply(struct csink_profile *p, const struct csink_wall_range *ran
 	wall->weights_ns = w.instants.weights_ns;
 	wall->ran_ns = w.instants.ran_ns;
 	wall->cpu_ns = w.instants.cpu_ns;
+	wall->critical_ns = w.instants.critical_ns;
 	wall->nr_steps = w.instants.nr_steps;
 	wall->nr_doubtful = w.instants.nr_doubtful;
 	return range->max ? narrow(&w, p, range, why, why_len) : 0;

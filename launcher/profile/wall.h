@@ -16,10 +16,10 @@ struct csink_profile;
 #define CSINK_CRITICAL_TYPE "critical"
 
 struct csink_wall {
-	uint32_t wall_type, critical_type; /* indices of the columns in the profile */
-	uint32_t nr_cpus;                  /* of the machine that ran it; 0: not known */
-	double weights_ns, ran_ns, cpu_ns; /* as in struct csink_instants */
-	double timed;                      /* the part of the event's cost that has times: 0 to 1 */
+	uint32_t wall_type, critical_type;              /* indices of the columns in the profile */
+	uint32_t nr_cpus;                               /* of the machine that ran it; 0: not known */
+	double weights_ns, ran_ns, cpu_ns, critical_ns; /* as in struct csink_instants */
+	double timed;                                   /* the part of the event's cost that has times: 0 to 1 */
 	uint32_t nr_steps, nr_doubtful;
 };
 

@@ -345,12 +345,95 @@ static void chunks(void)
 	}
 }
 
+/* ---- events: an event loop runs commands, as redis with two threads that read and write for it ---- */
+
+WORK(events_read)
+WORK(events_run)
+WORK(events_write)
+static int to_read[2], to_run[2], to_write[2], events_room[2];
+
+static void *events_thread(void *arg)
+{
+	(void)arg;
+	while (get(to_read[0])) {
+		events_read(0.6);
+		put(to_run[1]);
+	}
+	return NULL;
+}
+
+static void *reply_thread(void *arg)
+{
+	(void)arg;
+	while (get(to_write[0])) {
+		events_write(0.3);
+		put(events_room[1]);
+	}
+	return NULL;
+}
+
+static void events(void)
+{
+	pthread_t threads[2];
+
+	make_pipe(to_read), make_pipe(to_run), make_pipe(to_write), make_pipe(events_room);
+	threads[0] = start(events_thread, NULL);
+	threads[1] = start(reply_thread, NULL);
+	for (int i = 0; i < 4; i++) /* connections, each with one request at a time */
+		put(to_read[1]);
+	for (int i = 0; i < 300; i++) {
+		if (!get(to_run[0]))
+			exit(1);
+		events_run(1);
+		put(to_write[1]);
+		if (i < 296 && get(events_room[0]))
+			put(to_read[1]);
+	}
+	close(to_read[1]);
+	close(to_write[1]);
+	join_all(threads, 2);
+}
+
+/* ---- handoffs: one thread waits for another all the time, and ends last ---- */
+
+WORK(handoff_work)
+WORK(handoff_note)
+static int handed[2], taken[2];
+
+static void *note_thread(void *arg)
+{
+	(void)arg;
+	while (get(handed[0])) {
+		handoff_note(0.2);
+		put(taken[1]);
+	}
+	handoff_note(8);
+	return NULL;
+}
+
+static void handoffs(void)
+{
+	pthread_t thread;
+
+	make_pipe(handed), make_pipe(taken);
+	thread = start(note_thread, NULL);
+	for (int i = 0; i < 200; i++) {
+		handoff_work(1);
+		put(handed[1]);
+		if (!get(taken[0]))
+			exit(1);
+	}
+	close(handed[1]);
+	join_all(&thread, 1);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } programs[] = {
-	{"pool", pool},         {"make", make},     {"pipe", pipe_two}, {"pipeline", pipe_three}, {"lock", locks},
-	{"compress", compress}, {"nested", nested}, {"halves", halves}, {"server", server},       {"chunks", chunks},
+	{"pool", pool},     {"make", make},         {"pipe", pipe_two}, {"pipeline", pipe_three},
+	{"lock", locks},    {"compress", compress}, {"nested", nested}, {"halves", halves},
+	{"server", server}, {"chunks", chunks},     {"events", events}, {"handoffs", handoffs},
 };
 
 int main(int argc, char **argv)
