@@ -15,6 +15,7 @@
 
 /* More than any process can have used: a damaged header. */
 #define INSANE_NS (1LL << 60)
+#define CLOCKS_DIFFER_NS 4000000 /* a kernel tick */
 
 #define EXITS_AND_SWITCHES "[kernel: exits and switches]"
 
@@ -453,29 +454,36 @@ static bool is_live(const struct image *image)
 
 /*
  * CPU time of processes that wait4(2)'s times lack: those that go on, and those that no process of the tree waited for.
- * Of one that goes on, what its samples have: its own profile has the rest.
+ * Of one that goes on, what its samples have: its own profile has the rest. That a parent ignores SIGCHLD, or is killed
+ * after its child, is in no record: where what the library measured is beyond wait4(2)'s times, the difference is of
+ * such. What is counted from outside is not compared, as it has the time that a machine's host takes away.
  */
 static int64_t unwaited_ns(const struct collector *c)
 {
 	const struct csink_outside *outside = c->outside;
+	int64_t waited = (int64_t)(outside->user_ns + outside->sys_ns), sum = 0, others = 0;
 	struct covered *all, *own;
 	uint32_t nr = cover(c, &all);
-	int64_t sum = 0;
 
 	for (uint32_t i = 0; i < outside->nr_processes; i++) {
 		const struct csink_outside_process *process = &outside->processes[i];
 		int64_t ns = process->has_cpu ? (int64_t)CSINK_MIN(process->cpu_ns, (uint64_t)INSANE_NS) : 0;
 
-		own = process->is_unwaited ? find_covered(all, nr, process->pid) : NULL;
+		own = find_covered(all, nr, process->pid);
 		if (own && own->cpu_ns < INSANE_NS)
 			ns = goes_on(own, process) ? own->cpu_ns : CSINK_MAX(ns, own->cpu_ns);
-		sum = csink_add(sum, process->is_unwaited ? ns : 0);
+		if (process->is_unwaited)
+			sum = csink_add(sum, ns);
+		else if (own && !own->is_outside && own->cpu_ns < INSANE_NS)
+			others = csink_add(others, own->cpu_ns);
 	}
 	for (uint32_t i = 0; i < c->nr_images && !outside->processes; i++) {
 		own = is_live(&c->images[i]) ? find_covered(all, nr, c->images[i].pid) : NULL;
 		sum = csink_add(sum, own && own->cpu_ns < INSANE_NS ? own->cpu_ns : 0);
 	}
 	free(all);
+	if (others - waited > CLOCKS_DIFFER_NS + waited / 50)
+		sum = csink_add(sum, others - waited);
 	return sum;
 }
 

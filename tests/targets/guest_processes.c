@@ -486,6 +486,20 @@ static int daemons(int argc, char **argv)
 	return 0;
 }
 
+/* Children that the kernel reaps, and whose times no parent gets. */
+static int unwaited(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	signal(SIGCHLD, SIG_IGN);
+	for (int i = 0; i < 5; i++)
+		if (fork() == 0)
+			_exit(burn_and_leave(i));
+	printf("wait: %d", (int)wait(NULL));
+	printf(" %s\n", strerror(errno));
+	return burn_and_leave(3);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct guest_way ways[] = {{"child", child},
@@ -501,6 +515,7 @@ int main(int argc, char **argv)
 						{"shells", shells},
 						{"shells_and_signals", shells_and_signals},
 						{"daemons", daemons},
+						{"unwaited", unwaited},
 						{NULL, NULL}};
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
