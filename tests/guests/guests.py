@@ -172,6 +172,7 @@ GUESTS = [
     processes('system and popen, environment cleared', 'shells', least=45),
     processes('system and popen, signals ignored and blocked', 'shells_and_signals', least=30),
     processes('a daemon', 'daemons', least=45),
+    processes('copies whose handlers are reset', 'clear_handlers', least=60),
     processes('children that the kernel reaps', 'unwaited', least=60),
 ]
 

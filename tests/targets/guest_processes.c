@@ -486,6 +486,38 @@ static int daemons(int argc, char **argv)
 	return 0;
 }
 
+/* A copy with all handlers reset, but what is ignored (clone3(2)). Older headers lack the flag. */
+#define CLEAR_SIGHAND 0x100000000ULL
+
+static void caught(int signo)
+{
+	(void)signo;
+}
+
+static int clear_handlers(int argc, char **argv)
+{
+	struct clone_args args = {.flags = CLEAR_SIGHAND, .exit_signal = SIGCHLD};
+	const int caught_ones[] = {SIGTRAP, SIGUSR1, SIGPROF, SIGRTMIN};
+
+	(void)argc;
+	(void)argv;
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < sizeof(caught_ones) / sizeof(*caught_ones); i++)
+			signal(caught_ones[i], round ? SIG_IGN : caught);
+		fflush(stdout);
+		pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+		if (pid == 0) {
+			guest_print_signals("cleared");
+			fflush(stdout);
+			_exit(burn_and_leave(round));
+		}
+		guest_print_status("cleared", guest_wait(pid));
+		guest_print_signals("parent");
+	}
+	return burn_and_leave(3);
+}
+
 /* Children that the kernel reaps, and whose times no parent gets. */
 static int unwaited(int argc, char **argv)
 {
@@ -515,6 +547,7 @@ int main(int argc, char **argv)
 						{"shells", shells},
 						{"shells_and_signals", shells_and_signals},
 						{"daemons", daemons},
+						{"clear_handlers", clear_handlers},
 						{"unwaited", unwaited},
 						{NULL, NULL}};
 

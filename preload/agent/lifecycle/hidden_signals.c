@@ -61,21 +61,6 @@ void csink_signals_unlock(const uint64_t *saved)
 	csink_raw_mask(SIG_SETMASK, *saved, NULL);
 }
 
-void csink_signals_forked(void)
-{
-	atomic_store(&lock, 0);
-	csink_pending_reset();
-	/* From here on signals are kept in the child's own state. Those that came earlier were deferred. */
-	csink_process.pid = getpid();
-	/* A signal that is deferred after the look at @deferred would stay blocked. */
-	atomic_signal_fence(memory_order_seq_cst);
-	if (csink_self && (csink_self->hidden.queued || csink_self->hidden.deferred)) {
-		csink_self->hidden.queued = 0;
-		csink_self->hidden.deferred = false;
-		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
-	}
-}
-
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 {
 	/* A forked child's own, before it has begun. */
@@ -156,6 +141,36 @@ static int set_entry(int signo, struct sigaction *old)
 		return -errno;
 	set_kernel_handler(signo);
 	return 0;
+}
+
+/* In a forked child: clone3(2) may have reset all handlers (CLONE_CLEAR_SIGHAND). */
+static void enter_again(void)
+{
+	struct sigaction was;
+
+	for (int signo = 1; signo < _NSIG; signo++) {
+		if (!csink_signal_is_taken(signo) || set_entry(signo, &was) || was.sa_handler != SIG_DFL)
+			continue;
+		csink_bus_guard_enter();
+		if (wanted[signo - 1].sa_handler != SIG_IGN)
+			wanted[signo - 1].sa_handler = SIG_DFL;
+	}
+}
+
+void csink_signals_forked(void)
+{
+	atomic_store(&lock, 0);
+	csink_pending_reset();
+	enter_again();
+	/* From here on signals are kept in the child's own state. Those that came earlier were deferred. */
+	csink_process.pid = getpid();
+	/* A signal that is deferred after the look at @deferred would stay blocked. */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (csink_self && (csink_self->hidden.queued || csink_self->hidden.deferred)) {
+		csink_self->hidden.queued = 0;
+		csink_self->hidden.deferred = false;
+		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
+	}
 }
 
 /*
