@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,6 +111,17 @@ static void stop_along(const struct csink_child *child, int signo)
 		kill(child->pid, SIGCONT);
 }
 
+/*
+ * Pass a signal on to a command that asked its parent to trace it (PTRACE_TRACEME), as programs do that look for
+ * debuggers. Returns whether it was traced, which it has to be for the kernel to take the request.
+ */
+static bool traced_goes_on(pid_t pid, int signo)
+{
+	bool stops = signo == SIGSTOP || signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU;
+
+	return !stops && !ptrace(PTRACE_CONT, pid, NULL, (long)signo);
+}
+
 /* The command changed its state. */
 static void reap(struct wait_state *state)
 {
@@ -120,6 +132,8 @@ static void reap(struct wait_state *state)
 
 		if (pid != state->child->pid)
 			return;
+		if (WIFSTOPPED(status) && traced_goes_on(pid, WSTOPSIG(status)))
+			continue;
 		if (WIFSTOPPED(status)) {
 			state->stopped_by = WSTOPSIG(status);
 		} else if (WIFCONTINUED(status)) {

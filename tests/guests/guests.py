@@ -174,6 +174,12 @@ GUESTS = [
     processes('a daemon', 'daemons', least=45),
     processes('copies whose handlers are reset', 'clear_handlers', least=60),
     processes('children that the kernel reaps', 'unwaited', least=60),
+    # What is traced is not sampled.
+    processes('traced by its parent', 'traced', hot={'guest_work': 20}),
+    Guest('processes: traced by its parent, which a shell waits for', ['sh', '-c', '{T}/guest_processes traced; echo $?'],
+          hot={'guest_work': 20}),
+    Guest('processes: traced by countersink', ['{T}/guest_processes', 'traced', 'by_number'], hot={'guest_work': 50}),
+    processes('a tracer of children', 'tracer', hot={'guest_work': 3}),
 ]
 
 if __name__ == '__main__':

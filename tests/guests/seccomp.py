@@ -69,5 +69,6 @@ GUESTS = [
     guest('filters that the kernel does not take', 'fails', None, hot={'guest_work': 15, 'confined_work': 50}),
     guest('execs that fail under a filter', 'fail_to_exec', 'filter that kills for perf_event_open',
           hot={'guest_work': 8, 'confined_work': 20, 'work_after_exec': 40}),
+    guest('system calls that are sent to the program as signals', 'dispatch', None, hot={'guest_work': 15}, runs=2),
     guest('no time stamp counter', 'no_tsc', None, hot={'guest_work': 15, 'confined_work': 50}),
 ]

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -518,6 +519,51 @@ static int clear_handlers(int argc, char **argv)
 	return burn_and_leave(3);
 }
 
+/* A program that asks its parent to trace it, as those do that look for debuggers: by libc, or by number. */
+static int traced(int argc, char **argv)
+{
+	guest_burn(30);
+	for (int i = 0; i < 2; i++) {
+		long result = argc > 1 && !strcmp(argv[1], "by_number")
+				      ? syscall(SYS_ptrace, PTRACE_TRACEME, 0, NULL, NULL)
+				      : ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+
+		printf("traced: %ld %s\n", result, result ? strerror(errno) : "");
+	}
+	fflush(stdout);
+	guest_burn(60);
+	return 3;
+}
+
+/* A tracer is to see only the stops that its child asks for. */
+static int tracer(int argc, char **argv)
+{
+	pid_t pid;
+	int status;
+
+	(void)argc;
+	(void)argv;
+	guest_burn(30);
+	for (int i = 0; i < 5; i++) {
+		fflush(stdout);
+		pid = fork();
+		if (pid == 0) {
+			if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+				_exit(1);
+			raise(SIGSTOP);
+			burn_and_leave(0);
+			raise(SIGUSR1);
+			_exit(burn_and_leave(i));
+		}
+		while (status = guest_wait(pid), WIFSTOPPED(status)) {
+			printf("stopped by %d\n", WSTOPSIG(status));
+			ptrace(PTRACE_CONT, pid, NULL, NULL);
+		}
+		guest_print_status("traced", status);
+	}
+	return 0;
+}
+
 /* Children that the kernel reaps, and whose times no parent gets. */
 static int unwaited(int argc, char **argv)
 {
@@ -548,6 +594,8 @@ int main(int argc, char **argv)
 						{"shells_and_signals", shells_and_signals},
 						{"daemons", daemons},
 						{"clear_handlers", clear_handlers},
+						{"traced", traced},
+						{"tracer", tracer},
 						{"unwaited", unwaited},
 						{NULL, NULL}};
 

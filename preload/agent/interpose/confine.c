@@ -18,6 +18,7 @@
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/lifecycle/seccomp_filter.h"
+#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/agent/unwind/modules.h"
@@ -29,6 +30,12 @@
 #define OWN_ARCH AUDIT_ARCH_X86_64
 #else
 #define OWN_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+/* Not in the headers of Linux 5.10. */
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_ON 1
 #endif
 
 enum {
@@ -179,42 +186,71 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 	return csink_raw_to_libc(result);
 }
 
-long csink_confine_call(long number, long a, long b, long c, long d, long e)
+/*
+ * The calling thread is about to be traced by a process that knows nothing of our signals (PTRACE_TRACEME), or to have
+ * its system calls, also the end of our handler, sent to it as signals. It is not sampled any more.
+ */
+static void stop_sampling(void)
 {
-	bool by_prctl = number == SYS_prctl && a == PR_SET_SECCOMP;
+	struct csink_thread *thread = csink_self;
 
-	if (by_prctl ? b == SECCOMP_MODE_STRICT : number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT)
-		return confine(NULL, true, number, a, b, c, d, e);
-	if (by_prctl ? b == SECCOMP_MODE_FILTER : number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER)
-		return confine((const struct sock_fprog *)c, false, number, a, b, c, d, e);
-	return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e));
+	if (!thread || csink_in_vfork_child())
+		return;
+	csink_thread_pause(thread);
+	csink_thread_flush(thread);
+	csink_engine_close(thread);
+	csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
 }
 
 /* PR_SET_TSC holds for the calling thread and the threads that it creates; the agent treats it as of all threads. */
-static int set_tsc(int how)
+static long set_tsc(long number, long option, long how)
 {
-	int result;
+	long result;
 
 	if (how == PR_TSC_SIGSEGV)
 		__atomic_fetch_or(&csink_calls_off, CSINK_CALLS_TIME, __ATOMIC_SEQ_CST);
-	result = REAL(prctl)(PR_SET_TSC, how, 0, 0, 0);
+	result = csink_rawcall(number, option, how);
 	if (how == PR_TSC_ENABLE && result == 0)
 		__atomic_fetch_and(&csink_calls_off, ~(uint32_t)CSINK_CALLS_TIME, __ATOMIC_SEQ_CST);
-	return result;
+	return csink_raw_to_libc(result);
+}
+
+long csink_confine_call(long number, long a, long b, long c, long d, long e)
+{
+	/* seccomp(2)'s operations are one less than prctl(2)'s modes. */
+	long mode = number == SYS_seccomp ? a + 1 : a == PR_SET_SECCOMP ? b : SECCOMP_MODE_DISABLED;
+
+	if (mode == SECCOMP_MODE_STRICT || mode == SECCOMP_MODE_FILTER)
+		return confine((const struct sock_fprog *)c, mode == SECCOMP_MODE_STRICT, number, a, b, c, d, e);
+	if (number == SYS_prctl && a == PR_SET_TSC)
+		return set_tsc(number, a, b);
+	if (number == SYS_prctl && a == PR_SET_SYSCALL_USER_DISPATCH && b == PR_SYS_DISPATCH_ON)
+		stop_sampling();
+	return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e));
 }
 
 CSINK_EXPORT int prctl(int option, ...)
 {
-	unsigned long args[4];
+	long args[4];
 	va_list ap;
 
 	va_start(ap, option);
 	for (int i = 0; i < 4; i++)
-		args[i] = va_arg(ap, unsigned long);
+		args[i] = va_arg(ap, long);
 	va_end(ap);
-	if (option == PR_SET_TSC)
-		return set_tsc((int)args[0]);
-	if (CSINK_LIKELY(option != PR_SET_SECCOMP) || !REAL(prctl))
-		return REAL(prctl)(option, args[0], args[1], args[2], args[3]);
-	return (int)csink_confine_call(SYS_prctl, option, (long)args[0], (long)args[1], (long)args[2], (long)args[3]);
+	return (int)csink_confine_call(SYS_prctl, option, args[0], args[1], args[2], args[3]);
+}
+
+CSINK_EXPORT long ptrace(enum __ptrace_request request, ...)
+{
+	long args[3];
+	va_list ap;
+
+	va_start(ap, request);
+	for (int i = 0; i < 3; i++)
+		args[i] = va_arg(ap, long);
+	va_end(ap);
+	if (request == PTRACE_TRACEME)
+		stop_sampling();
+	return REAL(ptrace)(request, args[0], args[1], args[2]);
 }
