@@ -197,6 +197,9 @@ struct csink_rec_header {
 	 * its rows are there. Atomic. */
 	uint64_t counted[CSINK_MAX_EVENTS];
 	uint64_t alloc_losses[CSINK_NR_ALLOC_LOSSES];
+
+	/* CLOCK_MONOTONIC: slices have all until then. Set by the process that writes them; atomic. */
+	uint64_t saved_ns;
 };
 
 enum csink_rate_why {
@@ -414,10 +417,14 @@ struct csink_rec_moment {
 struct csink_rec_timeline {
 	struct csink_entry head;
 	csink_ref_t thread;
+	csink_ref_t next; /* of the thread's, the one after this; 0: none yet */
+	uint64_t base_ns; /* CLOCK_MONOTONIC; another one: the thread has begun it anew, since slices have all of it */
 	uint32_t nr;      /* moments written so far; atomic; there is room for more */
-	uint64_t base_ns; /* CLOCK_MONOTONIC */
+	uint32_t reserved;
 	struct csink_rec_moment moments[];
 };
+/* A moment may be stored so much later than it was, at most: slices until then have those from before. */
+#define CSINK_MOMENT_LATE_NS 1000000000ULL
 
 #define CSINK_CODE_MAX_TABLE (64U << 10) /* bytes of a function's line table; longer ones are not recorded */
 

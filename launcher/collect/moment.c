@@ -2,6 +2,8 @@
 #include "launcher/collect/moment.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +184,23 @@ uint32_t csink_moment_nr_unread(const struct csink_moment *moment)
 }
 
 /* ---- what has ended ---- */
+
+void csink_moment_give_back(const struct csink_moment *moment)
+{
+	for (uint32_t i = 0; i < moment->nr; i++) {
+		const struct csink_moment_recording *one = &moment->at[i];
+		int fd = one->copy.header.state != CSINK_REC_LIVE || one->is_collected
+				 ? -1
+				 : open(one->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+
+		/* Where it fails, the recording grows on. */
+		if (fd >= 0 && pwrite(fd, &moment->time_ns, sizeof(moment->time_ns),
+				      offsetof(struct csink_rec_header, saved_ns)) < 0)
+			errno = 0;
+		if (fd >= 0)
+			close(fd);
+	}
+}
 
 /* A rank is found by its recording, or that of a process above it. */
 static bool is_rank(const struct csink_rec_header *header)

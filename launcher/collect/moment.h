@@ -32,6 +32,9 @@ void csink_moment_free(struct csink_moment *moment);
 int csink_moment_take_after(const char *run_dir, const struct csink_moment *former, bool is_last,
 			    struct csink_moment **out);
 
+/** Let programs that go on use again what slices until this moment have: the times of samples. Context: thread. */
+void csink_moment_give_back(const struct csink_moment *moment);
+
 /**
  * Remove the recordings of programs that have ended, where there are at least so many: slices until this moment have
  * them. What later slices need of them is kept in the moment, and handed on by csink_moment_take_after().

@@ -197,6 +197,8 @@ static void subtract_moments(struct csink_recorded *rec, const struct csink_reco
 		if ((char *)chunk - (char *)rec->data != (const char *)old - (const char *)before->data)
 			continue;
 		k++;
+		if (chunk->base_ns != old->base_ns)
+			continue;
 		for (uint32_t m = 0; m < gone; m++)
 			chunk->base_ns += chunk->moments[m].delta_us * 1000ULL;
 		chunk->nr -= gone;

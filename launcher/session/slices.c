@@ -281,6 +281,7 @@ static int write_until(struct csink_slices *s, struct csink_moment *to)
 	s->start_monotonic_ns = csink_moment_ns(to);
 	s->start_realtime_ns = s->next_start_realtime_ns;
 	s->named_ns = s->next_named_ns;
+	csink_moment_give_back(to);
 	count_written(s, path);
 	return 0;
 }

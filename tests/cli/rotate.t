@@ -158,7 +158,7 @@ merged_as_whole "chains of execs"
 
 # ---- what the kernel accounted
 output=sum.pb.gz
-countersink -q -o "$output" -F 997 --rotate=0.4 -- "$TARGETS/rusage" cpu_ns "$TARGETS/burn" 1500 >out 2>err
+countersink -q -o "$output" -F 997 --rotate=0.4 --keep=0 -- "$TARGETS/rusage" cpu_ns "$TARGETS/burn" 1500 >out 2>err
 has_slices 2
 is $? 0 "a program of 1.5 s has slices of 0.4 s"
 # shellcheck disable=SC2046

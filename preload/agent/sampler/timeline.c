@@ -3,24 +3,50 @@
 
 #include "include/internal/base.h"
 
-enum { MOMENTS = 62 }; /* a chunk is then a quarter of a block */
+enum {
+	MOMENTS = 61, /* a chunk is then a quarter of a block */
+	CHUNK_BYTES = sizeof(struct csink_rec_timeline) + MOMENTS * sizeof(struct csink_rec_moment)
+};
+
+/* The thread's oldest chunk, if slices have all of it: NULL otherwise. It ends before the one after it begins. */
+static struct csink_rec_timeline *take_saved(struct csink_timeline *timeline, const struct csink_recording *rec)
+{
+	struct csink_rec_timeline *oldest = timeline->oldest, *next;
+	csink_ref_t ref = oldest ? __atomic_load_n(&oldest->next, __ATOMIC_RELAXED) : 0;
+
+	if (!ref || ref >= csink_recording_end(rec, CHUNK_BYTES))
+		return NULL;
+	next = csink_recording_at(rec, ref);
+	if (next->base_ns + CSINK_MOMENT_LATE_NS >= __atomic_load_n(&rec->header->saved_ns, __ATOMIC_RELAXED))
+		return NULL;
+	timeline->oldest = next;
+	return oldest;
+}
 
 static bool begin_chunk(struct csink_timeline *timeline, struct csink_recording *rec, struct csink_writer *writer,
 			csink_ref_t thread, uint64_t time_ns)
 {
-	uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_timeline) + MOMENTS * sizeof(struct csink_rec_moment));
-	struct csink_rec_timeline *chunk = csink_recording_reserve(rec, writer, bytes);
+	struct csink_rec_timeline *chunk = take_saved(timeline, rec), *former = timeline->chunk;
 
-	timeline->chunk = chunk;
+	if (!chunk)
+		chunk = csink_recording_reserve(rec, writer, CHUNK_BYTES);
 	if (!chunk)
 		return false;
 	chunk->thread = thread;
-	chunk->base_ns = time_ns;
+	chunk->next = 0;
+	/* A reader has no moments of another base. */
+	__atomic_store_n(&chunk->nr, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&chunk->base_ns, time_ns, __ATOMIC_RELEASE);
+	if (former)
+		former->next = csink_recording_ref(rec, chunk);
+	else
+		timeline->oldest = chunk;
+	timeline->chunk = chunk;
 	timeline->nr = 0;
 	timeline->base_ns = time_ns;
 	timeline->last_us = 0;
 	/* Committed empty: moments are published one by one, by their number. */
-	csink_recording_commit(chunk, bytes, CSINK_ENTRY_TIMELINE, 0);
+	csink_recording_commit(chunk, CHUNK_BYTES, CSINK_ENTRY_TIMELINE, 0);
 	return true;
 }
 

@@ -9,7 +9,7 @@
 
 /* Where one thread appends its moments. All zero: begin a new chunk with the first one. */
 struct csink_timeline {
-	struct csink_rec_timeline *chunk;
+	struct csink_rec_timeline *chunk, *oldest;
 	uint32_t nr;      /* moments in it */
 	uint64_t base_ns; /* its base */
 	uint64_t last_us; /* time of the latest moment, since the chunk's base */
