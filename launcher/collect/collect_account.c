@@ -481,6 +481,10 @@ static int64_t unwaited_ns(const struct collector *c)
 		own = is_live(&c->images[i]) ? find_covered(all, nr, c->images[i].pid) : NULL;
 		sum = csink_add(sum, own && own->cpu_ns < INSANE_NS ? own->cpu_ns : 0);
 	}
+	for (uint32_t i = 0; i < nr && !outside->processes; i++)
+		others = csink_add(others, !all[i].is_outside && all[i].cpu_ns < INSANE_NS ? all[i].cpu_ns : 0);
+	if (!outside->processes)
+		others -= sum;
 	free(all);
 	if (others - waited > CLOCKS_DIFFER_NS + waited / 50)
 		sum = csink_add(sum, others - waited);

@@ -49,6 +49,8 @@ GUESTS = [
     caged('killing for what can be left out', 'kill', 'process_vm_readv,memfd_create,socket,timer_create',
           engines=('sigtrap', 'signal')),
     caged('refusing, as a container does', 'refuse', SERVICE, engines=('auto',), facts={'engine': 'timer'}),
+    caged('refusing, children that the kernel reaps', 'refuse', 'perf_event_open', argv=['{T}/guest_processes', 'unwaited'],
+          engines=('auto',), hot={'child_work': 40}, facts={'engine': 'timer'}),
     caged('refusing, and no launcher', 'refuse', SERVICE, engines=('auto',), facts={'engine': 'timer'}, alone=True),
     caged('killing, by somebody unseen', 'kill', 'perf_event_open', inside=False, engines=('auto', 'timer'),
           unused='may kill', facts=OUTSIDE, by_engine=UNKNOWN),
