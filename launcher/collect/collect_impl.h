@@ -116,7 +116,7 @@ struct collector {
 	uint64_t alloc_losses[CSINK_NR_ALLOC_LOSSES];
 	/* Of holders of locks, the innermost functions: labels have an index + 1 until these have names. */
 	struct holder {
-		uint32_t locations[3], nr;
+		uint32_t locations[8], nr;
 	} * holders;
 	uint32_t nr_holders, cap_holders;
 	struct csink_table known_holders;

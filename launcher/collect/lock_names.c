@@ -241,11 +241,7 @@ csink_str_t csink_collect_lock_name(struct collector *c, uint64_t address)
 
 static void holder_text(const struct csink_profile *p, const struct holder *holder, char *text, size_t size)
 {
-	uint32_t left = CSINK_ARRAY_SIZE(holder->locations);
-
-	*text = '\0';
-	for (uint32_t i = 0; i < holder->nr && left; i++)
-		left = csink_append_functions(p, holder->locations[i], left, text, size);
+	csink_innermost_functions(p, holder->locations, holder->nr, 3, text, size);
 }
 
 static bool is_interpreted(const struct csink_profile *p, uint32_t location)

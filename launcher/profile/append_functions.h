@@ -15,4 +15,11 @@ struct csink_profile;
 uint32_t csink_append_functions(const struct csink_profile *p, uint32_t location, uint32_t most, char *text,
 				size_t size);
 
+/**
+ * Set a text to the innermost functions of a stack, without those of the standard libraries of C++ and Rust that are
+ * innermost: of std::lock_guard<std::mutex>, the function that has it. If there are no others, these.
+ */
+void csink_innermost_functions(const struct csink_profile *p, const uint32_t *locations, uint32_t nr, uint32_t most,
+			       char *text, size_t size);
+
 #endif

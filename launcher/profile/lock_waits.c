@@ -15,11 +15,8 @@
 static void describe_waiter(const struct csink_profile *p, uint32_t stack, char *text, size_t size)
 {
 	const struct csink_profile_range *range = &p->stacks[stack];
-	uint32_t left = 3;
 
-	*text = '\0';
-	for (uint32_t i = range->first; i < range->first + range->nr && left; i++)
-		left = csink_append_functions(p, p->stack_ids[i], left, text, size);
+	csink_innermost_functions(p, p->stack_ids + range->first, range->nr, 3, text, size);
 }
 
 static int compare_cells(const void *a, const void *b)

@@ -97,6 +97,28 @@ PY
 	like "$("$COUNTERSINK" report -a x.pb.gz)" ' \[made in (Cache\.)?__init__, made\.py:4 < main < <module>\] ' 'a lock that Python made is named by the line that made it'
 fi
 
+if command -v g++ >/dev/null; then
+	cat >guard.cc <<'CC'
+#include <mutex>
+#include <unistd.h>
+#include <pthread.h>
+static std::mutex lock;
+__attribute__((noinline)) void take_guarded() { std::lock_guard<std::mutex> guard(lock); usleep(1000); }
+static void *work(void *arg) { for (int i = 0; i < 50; i++) take_guarded(); return arg; }
+int main() {
+	pthread_t one, other;
+	pthread_create(&one, nullptr, work, nullptr); pthread_create(&other, nullptr, work, nullptr);
+	return pthread_join(one, nullptr) | pthread_join(other, nullptr);
+}
+CC
+	for level in 0 1; do
+		g++ -g -O$level -o guard guard.cc -lpthread
+		run -e lock -- ./guard
+		like "$("$COUNTERSINK" report -a x.pb.gz)" '  lock  +take_guarded < work < start_thread +take_guarded < work < start_thread$' \
+			"C++, -O$level: waiter and holder are the program's functions, not the library's"
+	done
+fi
+
 # ---- waits that no holder ends
 W=$TARGETS/plain_waits
 "$W" values >plain
