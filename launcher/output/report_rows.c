@@ -235,6 +235,11 @@ static void print_table(struct printer *r, uint32_t limit)
 				  csink_format_text(module, sizeof(module), r->table.rows[i].module, max_module(r)));
 	fit_columns(r, width);
 	print_titles(r, width);
+	if (!nr && csink_own_kind(r->p, r->columns[0]) == CSINK_OWN_IN_USE)
+		csink_text_print(r->out,
+				 "%*s%8s  nothing that was not freed has a sample; a smaller period, as -c 16K, finds "
+				 "smaller leaks\n",
+				 bar_width(r), "", "");
 	for (i = 0; i < shown; i++)
 		print_row(r, &r->table.rows[i], width);
 	for (; i < nr; i++)

@@ -87,6 +87,9 @@ ok "--leaks has what is not freed ($lost)" awk -v n="$lost" 'BEGIN { exit !(n > 
 is "$(self x.pb.gz lose_young leak_space) $(self x.pb.gz give_back leak_space)" '0 0' \
 	'and neither what was freed nor what is younger than a tenth of the run'
 like "$("$COUNTERSINK" report x.pb.gz)" '^ +100\.00 .* lose_blocks$' 'the report begins with what leaks'
+run --leaks -- "$T" calls 10
+like "$("$COUNTERSINK" report x.pb.gz)" '^ +nothing that was not freed has a sample; a smaller period, as -c 16K, finds smaller leaks$' \
+	'a table without a leak is not empty'
 COUNTERSINK_LEAKS=1 run -- "$T" leak 400
 is "$("$COUNTERSINK" report --csv x.pb.gz | head -1 | grep -c leak_space)" 1 'COUNTERSINK_LEAKS=1 is --leaks'
 
