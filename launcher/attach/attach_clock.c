@@ -14,6 +14,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
+#include "launcher/base/hash.h"
 #include "preload/core/sysfs.h"
 #include "preload/core/task_stat.h"
 
@@ -116,6 +117,40 @@ static bool is_another(const struct csink_attach_clock *c, uint64_t more_ns)
 
 /* ---- all of them ---- */
 
+static struct csink_slot *slot_of(const struct csink_attach_clock *c, int32_t pid)
+{
+	uint32_t hash = csink_hash_number((uint32_t)pid);
+	struct csink_slot *slot;
+
+	CSINK_TABLE_PROBE(c->by_pid, hash, slot, c->at[id - 1].pid == pid);
+	return slot;
+}
+
+static struct csink_attach_clock_of *find(const struct csink_attach_clock *c, int32_t pid)
+{
+	const struct csink_slot *slot = c->by_pid.slots ? slot_of(c, pid) : NULL;
+
+	return slot && slot->id ? &c->at[slot->id - 1] : NULL;
+}
+
+static void set_number(struct csink_attach_clock *c, uint32_t number)
+{
+	int32_t pid = c->at[number - 1].pid;
+
+	csink_table_set(&c->by_pid, slot_of(c, pid), csink_hash_number((uint32_t)pid), number);
+}
+
+/*
+ * To wait for a child, it would have had to run. With thousands of processes that wait, /proc would take most of a
+ * reading. Where its parent is not read, or has ended, only /proc has another one.
+ */
+static bool has_not_run(const struct csink_attach_clock *c, const struct csink_attach_clock_of *of)
+{
+	uint64_t ns;
+
+	return of->start_ticks && find(c, of->ppid) && read_process(of->pid, &ns) && ns == of->cpu_ns;
+}
+
 /*
  * A child that was waited for is in its parent's children: so these are read before any clock. What ends in between is
  * missing from both, and found to have ended. Returns whether a process has.
@@ -129,6 +164,9 @@ static bool read_all(struct csink_attach_clock *c)
 	for (uint32_t i = 0; i < c->nr; i++) {
 		struct csink_attach_clock_of *of = &c->at[i];
 
+		of->has_ended = false;
+		if (has_not_run(c, of))
+			continue;
 		of->has_ended = !read_children(c, of, &now);
 		c->waited_ns += (int64_t)(now.ns - of->children.ns);
 		of->children = now;
@@ -147,20 +185,25 @@ static bool read_all(struct csink_attach_clock *c)
 	return have_ended;
 }
 
-static struct csink_attach_clock_of *find(const struct csink_attach_clock *c, int32_t pid)
+static void compact(struct csink_attach_clock *c)
 {
+	uint32_t before = c->nr;
+
+	c->nr = 0;
+	for (uint32_t i = 0; i < before; i++)
+		if (!c->at[i].has_ended)
+			c->at[c->nr++] = c->at[i];
+	if (c->nr == before)
+		return;
+	csink_table_clear(&c->by_pid);
 	for (uint32_t i = 0; i < c->nr; i++)
-		if (c->at[i].pid == pid)
-			return &c->at[i];
-	return NULL;
+		set_number(c, i + 1);
 }
 
 /* What waited for them has all that they used, of which readings of themselves had this. Parents that have ended, too,
  * are still there: theirs have it then. */
 static void remove_ended(struct csink_attach_clock *c)
 {
-	uint32_t nr = 0;
-
 	for (uint32_t i = 0; i < c->nr; i++) {
 		const struct csink_attach_clock_of *ended = &c->at[i];
 		struct csink_attach_clock_of *parent = ended->has_ended ? find(c, ended->ppid) : NULL;
@@ -174,10 +217,7 @@ static void remove_ended(struct csink_attach_clock *c)
 		c->nr_unread += !parent;
 		c->nr_unsure += !parent || ended->is_parent;
 	}
-	for (uint32_t i = 0; i < c->nr; i++)
-		if (!c->at[i].has_ended)
-			c->at[nr++] = c->at[i];
-	c->nr = nr;
+	compact(c);
 }
 
 /*
@@ -257,7 +297,9 @@ int64_t csink_attach_clock_gap(struct csink_attach_clock *c, uint64_t event_ns, 
 
 static void add(struct csink_attach_clock *c, const struct csink_attach_clock_of *of)
 {
-	(void)CSINK_APPEND(c->at, c->nr, c->cap, *of); /* without memory, its time is that of its events */
+	/* Without memory, its time is that of its events. */
+	if (!csink_table_room(&c->by_pid) && CSINK_APPEND(c->at, c->nr, c->cap, *of))
+		set_number(c, c->nr);
 }
 
 void csink_attach_clock_begin(struct csink_attach_clock *c, int32_t tid, int cgroup_fd)
@@ -309,6 +351,7 @@ void csink_attach_clock_add_new(struct csink_attach_clock *c, int32_t pid, int32
 
 void csink_attach_clock_free(struct csink_attach_clock *c)
 {
+	csink_table_free(&c->by_pid);
 	free(c->at);
 	c->at = NULL;
 	c->nr = c->cap = 0;

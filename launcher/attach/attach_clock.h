@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "launcher/base/table.h"
+
 struct csink_attach_clock {
 	bool is_wanted;      /* else nothing here does anything */
 	bool is_known;       /* there was a clock to be read */
@@ -29,11 +31,12 @@ struct csink_attach_clock {
 		bool is_parent;         /* of a process that has ended since then */
 	} * at;                         /* processes that have not ended, as far as is known */
 	uint32_t nr, cap;
-	uint64_t used_ns;   /* by clocks and by children, up to the last reading, since they were attached to */
-	int64_t waited_ns;  /* of children that were waited for, more than used_ns has; < 0: some were not yet */
-	uint64_t read_ns;   /* CLOCK_MONOTONIC: when the last reading began */
-	uint64_t next_ns;   /* when to read again */
-	uint64_t nr_unread; /* how often processes ended, and none that is read waited for them */
+	struct csink_table by_pid; /* of each PID: its index in at, + 1 */
+	uint64_t used_ns;          /* by clocks and by children, up to the last reading, since they were attached to */
+	int64_t waited_ns;         /* of children that were waited for, more than used_ns has; < 0: some were not yet */
+	uint64_t read_ns;          /* CLOCK_MONOTONIC: when the last reading began */
+	uint64_t next_ns;          /* when to read again */
+	uint64_t nr_unread;        /* how often processes ended, and none that is read waited for them */
 
 	uint64_t nr_unsure; /* how often processes ended, and one that is read may not have waited for them */
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int csink_table_resize(struct csink_table *table, uint64_t nr_slots)
 {
@@ -22,6 +23,13 @@ int csink_table_resize(struct csink_table *table, uint64_t nr_slots)
 	table->slots = slots;
 	table->mask = mask;
 	return 0;
+}
+
+void csink_table_clear(struct csink_table *table)
+{
+	if (table->slots)
+		memset(table->slots, 0, ((size_t)table->mask + 1) * sizeof(*table->slots));
+	table->nr = 0;
 }
 
 void csink_table_free(struct csink_table *table)

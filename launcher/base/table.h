@@ -26,6 +26,9 @@ int csink_table_resize(struct csink_table *table, uint64_t nr_slots);
 /** Free its slots. */
 void csink_table_free(struct csink_table *table);
 
+/** Remove all ids; it keeps its slots. */
+void csink_table_clear(struct csink_table *table);
+
 /** How many slots it should have for one more id; 0: it has them. */
 static inline uint64_t csink_table_want(const struct csink_table *table)
 {

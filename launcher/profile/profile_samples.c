@@ -120,12 +120,10 @@ void csink_profile_sample_add(struct csink_profile *p, uint32_t stack, uint32_t 
 
 void csink_profile_keep(struct csink_profile *p, const bool *keep)
 {
-	struct csink_table table = p->sample_table;
 	uint32_t i, hash, kept = 0;
 	struct csink_slot *slot;
 
-	if (table.slots)
-		memset(table.slots, 0, ((size_t)table.mask + 1) * sizeof(*table.slots));
+	csink_table_clear(&p->sample_table);
 	for (i = 0; i < p->nr_samples; i++) {
 		if (!keep[i])
 			continue;
@@ -133,8 +131,8 @@ void csink_profile_keep(struct csink_profile *p, const bool *keep)
 		memmove(p->values + (size_t)kept * p->nr_types, p->values + (size_t)i * p->nr_types,
 			p->nr_types * sizeof(*p->values));
 		hash = sample_hash(p->samples[kept].stack, p->samples[kept].labels);
-		CSINK_TABLE_PROBE(table, hash, slot, false);
-		*slot = (struct csink_slot){hash, ++kept};
+		CSINK_TABLE_PROBE(p->sample_table, hash, slot, false);
+		csink_table_set(&p->sample_table, slot, hash, ++kept);
 	}
-	p->nr_samples = p->sample_table.nr = kept;
+	p->nr_samples = kept;
 }

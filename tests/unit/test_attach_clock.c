@@ -305,6 +305,31 @@ static void test_unread_child(void)
 	end();
 }
 
+/* Those that wait are not read again and again from /proc. */
+static void test_idle(void)
+{
+	struct reply reply;
+
+	begin();
+	reply = tell('w');
+	csink_attach_clock_add_new(&c, reply.id, target);
+	csink_attach_clock_read(&c);
+	for (int32_t pid = 1 << 23; pid < (1 << 23) + 2000; pid++) /* above any that the kernel gives out */
+		csink_attach_clock_add_new(&c, pid, target);
+	csink_attach_clock_read(&c);
+	is_num(c.nr, 2, "2,000 processes that have ended are not read any more");
+	csink_attach_clock_add_new(&c, reply.id, target);
+	csink_attach_clock_add(&c, target);
+	is_num(c.nr, 2, "those that are left are known");
+	c.at[1].start_ticks++;
+	csink_attach_clock_read(&c);
+	is_num(c.nr, 2, "of a child that has not run /proc is not read again");
+	c.at[1].cpu_ns--;
+	csink_attach_clock_read(&c);
+	is_num(c.nr, 1, "of one that has, it is");
+	end();
+}
+
 static void test_denied(void)
 {
 	struct reply reply;
@@ -447,6 +472,7 @@ int main(int argc, char **argv)
 	test_process();
 	test_ends();
 	test_unread_child();
+	test_idle();
 	test_denied();
 	test_self();
 	test_thread();
