@@ -4,11 +4,16 @@
  */
 #include "launcher/attach/attach_clock.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -423,6 +428,72 @@ static void write_stat(int directory, const char *text)
 	close(fd);
 }
 
+static void write_procs(int directory, int32_t pid)
+{
+	char text[16];
+	int fd = openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+	snprintf(text, sizeof(text), "%d", pid);
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		exit(1);
+	close(fd);
+}
+
+/* The kernel's own, which needs no controller: processes that work in it and end, and one that leaves it. */
+static void count_in_group(int group)
+{
+	int32_t pid = 0;
+	uint64_t least = 0;
+
+	memset(&c, 0, sizeof(c));
+	c.is_wanted = true;
+	csink_attach_clock_begin(&c, 0, group);
+	for (int i = 0; i < 2; i++) {
+		struct rusage usage;
+
+		pid = fork();
+		if (!pid) {
+			write_procs(group, 0);
+			burn(CLOCK_PROCESS_CPUTIME_ID, 30 * MS);
+			_exit(0);
+		}
+		wait4(pid, NULL, 0, &usage);
+		least += (uint64_t)(csink_timeval_ns(&usage.ru_utime) + csink_timeval_ns(&usage.ru_stime));
+	}
+	/* The kernel adds a process's last time to the group after its parent has waited for it. */
+	for (uint64_t until = csink_monotonic_ns() + 30 * CSINK_NS_PER_S;
+	     c.used_ns < 60 * MS - 2000 && csink_monotonic_ns() < until;)
+		csink_attach_clock_read(&c);
+	/* They used some before they came into it, and a little when they had ended. */
+	ok(c.is_known && c.used_ns <= least + 5 * MS && c.used_ns >= 60 * MS - 2000,
+	   "a control group of version 2: %llu ns of %llu", (unsigned long long)c.used_ns, (unsigned long long)least);
+	is_num(c.nr, 1, "it goes on when its processes have ended");
+	csink_attach_clock_free(&c);
+}
+
+static void test_real_cgroup(void)
+{
+	char root[] = "/tmp/csink-clock.XXXXXX", path[64];
+	int group = -1;
+
+	if (!mkdtemp(root))
+		exit(1);
+	snprintf(path, sizeof(path), "%s/csink-clock.%d", root, (int)getpid());
+	if (!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	    !mount("none", root, "cgroup2", 0, NULL) && !mkdir(path, 0700))
+		group = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (group >= 0 && !faccessat(group, "cpu.stat", R_OK, 0))
+		count_in_group(group);
+	else
+		skip("a control group of version 2", "none can be made");
+	if (group >= 0)
+		close(group);
+	for (int i = 0; rmdir(path) && errno == EBUSY && i < 3000; i++)
+		poll(NULL, 0, 10);
+	umount(root);
+	rmdir(root);
+}
+
 static void test_cgroup(void)
 {
 	char path[] = "/tmp/csink-clock.XXXXXX";
@@ -477,6 +548,7 @@ int main(int argc, char **argv)
 	test_self();
 	test_thread();
 	test_cgroup();
+	test_real_cgroup();
 	test_unwanted();
 	return done();
 }

@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -87,6 +89,36 @@ static void test_gone(void)
 	close(down[0]);
 }
 
+/* As where one of cgroup v1 has the perf_event controller. */
+static void test_other_hierarchy(void)
+{
+	char directory[] = "/tmp/csink-cgroup.XXXXXX";
+	int fd, opened = -1;
+
+	if (!mkdtemp(directory))
+		exit(1);
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", directory, "cgroup2", 0, NULL)) {
+		rmdir(directory);
+		skip("a control group without perf_event", "no control groups of version 2 can be mounted");
+		return;
+	}
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	call.flags |= PERF_FLAG_PID_CGROUP;
+	call.pid = fd;
+	call.cpu = 0;
+	opened = csink_perf_open(&attr, fd, 0, -1, PERF_FLAG_FD_CLOEXEC | PERF_FLAG_PID_CGROUP);
+	if (opened == -ENOENT)
+		blames("a control group without perf_event", ENOENT, "pid", CSINK_CAUSE_TARGET);
+	else
+		skip("a control group without perf_event", "the hierarchy of version 2 has it");
+	if (opened >= 0)
+		close(opened);
+	close(fd);
+	umount(directory);
+	rmdir(directory);
+}
+
 static void test_target(void)
 {
 	call.flags = 1UL << 20;
@@ -102,6 +134,7 @@ static void test_target(void)
 	call.pid = 9999;
 	call.cpu = 0;
 	blames("a control group that is not open", EBADF, "pid", CSINK_CAUSE_TARGET);
+	test_other_hierarchy();
 	test_gone();
 }
 

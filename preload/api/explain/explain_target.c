@@ -137,6 +137,19 @@ static bool objects_to_sigtrap(struct csink_probe *probe, int err)
 
 /* ---- control groups ---------------------------------------------------------------------------------------------- */
 
+/* Else the event is one of other CPUs. */
+static bool opens_on_whole_cpu(struct csink_probe *probe)
+{
+	int err;
+
+	probe->flags &= ~(unsigned long)PERF_FLAG_PID_CGROUP;
+	probe->pid = -1;
+	err = csink_probe_try(probe);
+	probe->flags |= PERF_FLAG_PID_CGROUP;
+	probe->pid = probe->call->pid;
+	return !err;
+}
+
 static void check_cgroup(struct csink_probe *probe)
 {
 	const struct csink_perf_call *call = probe->call;
@@ -156,6 +169,14 @@ static void check_cgroup(struct csink_probe *probe)
 		csink_probe_blame(probe, err, CSINK_CAUSE_TARGET, "pid",
 				  "open a directory of cgroup2, or of the perf_event hierarchy of cgroup v1",
 				  "fd %d is no directory of the perf_event control group", (int)call->pid);
+	else if (err == ENOENT && opens_on_whole_cpu(probe))
+		csink_probe_blame(
+			probe, err, CSINK_CAUSE_TARGET, "pid",
+			"open the group's directory in the perf_event hierarchy of cgroup v1 (mount -t cgroup "
+			"-o perf_event)",
+			"fd %d is a control group of a hierarchy without the perf_event controller, which one "
+			"of cgroup v1 has",
+			(int)call->pid);
 	else if (err == EACCES || err == EPERM)
 		csink_explain_permission(&probe->system, 0, "counting a control group", "",
 					 csink_probe_fault(probe, err, CSINK_CAUSE_TARGET, "pid"));
