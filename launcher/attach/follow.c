@@ -277,6 +277,30 @@ static void note_source(struct csink_attach_follow *f, const struct perf_event_h
 		csink_attach_images_note_source(&f->images, pid, source);
 }
 
+/* A group counts nothing while its leader is stopped (Linux 6.16). */
+static bool counts_cpu_time(const struct csink_attach_counters *c, const struct csink_attach_event *event)
+{
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		if (c->events[i].spec.group == event->spec.group && c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS)
+			return true;
+	return false;
+}
+
+/* The events of CPU time then lack more than switches and exits. */
+static void take_throttle(struct csink_attach_follow *f, const struct perf_event_header *record)
+{
+	const struct csink_attach_event *event = NULL;
+	uint64_t time_and_id[2];
+
+	f->nr_throttled++;
+	if (record->size >= sizeof(*record) + sizeof(time_and_id)) {
+		memcpy(time_and_id, record + 1, sizeof(time_and_id));
+		event = csink_attach_counters_find(&f->counters, time_and_id[1], NULL);
+	}
+	if (event && counts_cpu_time(&f->counters, event))
+		f->outside->attached_gap_has_more = 1;
+}
+
 static void take_record(void *arg, const struct perf_event_header *record, uint64_t time_ns)
 {
 	struct csink_attach_follow *f = arg;
@@ -320,8 +344,7 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 		csink_attach_images_map(&f->images, ids[0], map[0], map[1], map[2], body + 64, time_ns);
 		break;
 	case PERF_RECORD_THROTTLE:
-		f->nr_throttled++;
-		f->outside->attached_gap_has_more = 1;
+		take_throttle(f, record);
 		break;
 	}
 }

@@ -1,0 +1,89 @@
+/*
+ * Attach's reading of records, from rings that the test fills: an event that the kernel stops counts too little; which
+ * it was decides what the CPU time is called that the kernel accounts beside the events.
+ */
+#include "launcher/attach/follow.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "include/internal/base.h"
+#include "launcher/session/outside.h"
+#include "tests/unit/tap.h"
+
+enum { TIME_BEHIND = 16 }; /* as in attach: the time, and behind it the event's id */
+
+static struct csink_attach_follow follow;
+static struct csink_outside outside;
+
+static void begin(void)
+{
+	struct csink_rings *rings = &follow.counters.rings;
+
+	memset(&follow, 0, sizeof(follow));
+	memset(&outside, 0, sizeof(outside));
+	follow.outside = &outside;
+	follow.counters.anchor_fd = -1;
+	if (csink_rings_init(rings, 1, TIME_BEHIND))
+		exit(1);
+	rings->ring_bytes = rings->page_bytes;
+	rings->at[0].page =
+		mmap(NULL, 2UL * rings->page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	rings->at[0].fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* An event of a group, whose id is its number + 1. */
+static void add_event(uint32_t group, uint16_t flags)
+{
+	struct csink_attach_counters *c = &follow.counters;
+	uint32_t event = c->nr_events++;
+
+	c->events[event].spec.group = group;
+	c->events[event].spec.rec.flags = flags;
+	c->fds = realloc(c->fds, c->nr_events * sizeof(*c->fds));
+	c->fds[event] = (struct csink_attach_fd){.fd = -1, .event = event, .id = event + 1};
+	c->nr_fds = c->nr_events;
+}
+
+static void throttle(uint64_t id)
+{
+	struct csink_rings *rings = &follow.counters.rings;
+	struct record {
+		struct perf_event_header head;
+		uint64_t time_ns, id, stream_id, sample_time_ns, sample_id;
+	} *at = (struct record *)((char *)rings->at[0].page + rings->page_bytes + rings->at[0].page->data_head);
+
+	*at = (struct record){{.type = PERF_RECORD_THROTTLE, .size = sizeof(*at)}, 1, id, id, 1, id};
+	rings->at[0].page->data_head += sizeof(*at);
+	csink_attach_follow_drain(&follow, true);
+}
+
+static void test_throttle(void)
+{
+	begin();
+	add_event(0, 0);
+	add_event(1, CSINK_EVENT_CPU_NS);
+	add_event(2, 0);
+	add_event(2, CSINK_EVENT_CPU_NS);
+	throttle(1);
+	is_num((long long)follow.nr_throttled, 1, "an event that the kernel stops is counted");
+	ok(!outside.attached_gap_has_more,
+	   "it has no CPU time, so that none is missing but that of exits and switches");
+	throttle(9);
+	ok(!outside.attached_gap_has_more, "nor has one that is not known");
+	throttle(2);
+	ok(outside.attached_gap_has_more, "of one that has CPU time, more is missing");
+	outside.attached_gap_has_more = 0;
+	throttle(3);
+	ok(outside.attached_gap_has_more, "so it is where its group has CPU time");
+	is_num((long long)follow.nr_throttled, 4, "all of them are counted");
+	csink_attach_counters_free(&follow.counters);
+}
+
+int main(void)
+{
+	test_throttle();
+	return done();
+}
