@@ -100,14 +100,18 @@ fi
 if is_root && have setpriv; then
 	cp "$TARGETS/static_spin" spin_suid
 	chmod 4755 spin_suid
-	: >go
-	start_unprivileged sh -c 'while [ ! -s go ]; do sleep 0.05; done; exec ./spin_suid 0.3'
-	countersink attach -p "$target" -o suid.pb.gz 2>err &
-	pid=$!
-	wait_until 30 grep -q 'Ctrl-C ends it' err
-	echo x >go
-	wait $pid
-	like "$(cat err)" "spin_suid \([0-9]+\) changed its credentials by exec" "a set-user-id program: the end of its counting is reported"
+	for way in p t; do
+		: >go
+		start_unprivileged sh -c 'while [ ! -s go ]; do sleep 0.05; done; exec ./spin_suid 0.3'
+		countersink attach -$way "$target" -o suid.pb.gz 2>err &
+		pid=$!
+		wait_until 30 grep -q 'Ctrl-C ends it' err
+		echo x >go
+		wait $pid
+		is $? 0 "attach -$way, a set-user-id program: status 0"
+		like "$(cat err)" "spin_suid \([0-9]+\) changed its credentials by exec" "attach -$way, a set-user-id program: the end of its counting is reported"
+		unlike "$(cat err)" 'kernel: exits and switches' "attach -$way, a set-user-id program: what it used since is not called exits and switches"
+	done
 else
 	skip "a set-user-id program: the end of its counting is reported" "needs root"
 fi

@@ -1,6 +1,7 @@
 /*
  * Attach's reading of records, from rings that the test fills: an event that the kernel stops counts too little; which
- * it was decides what the CPU time is called that the kernel accounts beside the events.
+ * it was decides what the CPU time is called that the kernel accounts beside the events. And its note on CPU time that
+ * events count beside the kernel.
  */
 #include "launcher/attach/follow.h"
 
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "include/internal/base.h"
+#include "launcher/commands/attach/attach_gap.h"
 #include "launcher/session/outside.h"
 #include "tests/unit/tap.h"
 
@@ -82,8 +84,25 @@ static void test_throttle(void)
 	csink_attach_counters_free(&follow.counters);
 }
 
+static void test_gap_note(void)
+{
+	follow.clock.is_known = true;
+	outside.attached_cpu_ns = 200000000;
+	outside.attached_gap_ns = -100000000;
+	csink_attach_gap_note(&follow, &outside);
+	is_num(outside.nr_notes, 0, "half of the counted time can be taken off the rows");
+	outside.attached_gap_ns = -150000000;
+	csink_attach_gap_note(&follow, &outside);
+	is_str(outside.nr_notes ? outside.notes[0] : "",
+	       "events counted 200.0 ms of CPU time, 150.0 ms more than the kernel accounts: rows are scaled to half "
+	       "of what was counted, not to less",
+	       "more is reported");
+	csink_outside_free(&outside);
+}
+
 int main(void)
 {
 	test_throttle();
+	test_gap_note();
 	return done();
 }

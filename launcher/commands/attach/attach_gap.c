@@ -34,6 +34,11 @@ void csink_attach_gap_note(const struct csink_attach_follow *f, struct csink_out
 	else if (clock->nr_unread || clock->shift_ns > (int64_t)clock->used_ns / LITTLE)
 		csink_outside_note(outside, "processes ended that none of the others waited for: their CPU time since "
 					    "it was last read, or all of it, is what events counted");
+	if (outside->attached_gap_ns < -(int64_t)(outside->attached_cpu_ns / 2))
+		csink_outside_note(outside,
+				   "events counted %.1f ms of CPU time, %.1f ms more than the kernel accounts: rows "
+				   "are scaled to half of what was counted, not to less",
+				   (double)outside->attached_cpu_ns / 1e6, (double)-outside->attached_gap_ns / 1e6);
 }
 
 static int type_of(const struct csink_profile *p)
