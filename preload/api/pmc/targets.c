@@ -17,7 +17,8 @@
 #include "preload/core/sysfs.h"
 #include "preload/core/task_stat.h"
 
-#define PF_EXITING 4 /* of the flags in /proc/PID/stat */
+#define PF_EXITING 4    /* of the flags in /proc/PID/stat */
+#define PROCESS_LOOKS 8 /* before a process has ended */
 
 /* ---- the list ---- */
 
@@ -85,14 +86,17 @@ static int32_t find_living(int32_t pid)
 
 int csink_process_read(int32_t pid, struct csink_task *task)
 {
-	if (csink_task_read(pid, task) || task->tgid != pid)
-		return -ESRCH;
-	if (!task->is_ending)
-		return 0;
-	if (!find_living(pid))
-		return csink_task_read(pid, task); /* one may have taken its place meanwhile, and its number */
-	task->is_ending = false;
-	return 0;
+	bool is_found = false;
+
+	/* By an exec another thread may take the first one's place between two looks, and in the new program, again. */
+	for (int i = 0; i < PROCESS_LOOKS; i++) {
+		is_found = !csink_task_read(pid, task) && task->tgid == pid;
+		if (is_found && (!task->is_ending || find_living(pid))) {
+			task->is_ending = false;
+			return 0;
+		}
+	}
+	return is_found ? 0 : -ESRCH;
 }
 
 int32_t csink_process_task(int32_t pid)
