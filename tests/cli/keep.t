@@ -36,6 +36,9 @@ has_keeper() {
 has_slices() { # N
 	[ "$(find out -name '*.pb.gz' | wc -l)" -ge "$1" ]
 }
+has_worked() { # for 50 ms of CPU time, which samples have
+	awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); exit ($12 + $13) * 20 < hz }' "/proc/$program/stat"
+}
 empty() {
 	test -z "$(ls "$1")"
 }
@@ -93,6 +96,7 @@ if len(sys.argv) > 1:
 E2
 start 0.2s "$PYTHON" work.py
 ok "python3: slices are written" wait_until 60 has_slices 3
+wait_until 60 has_worked
 finish
 is "$status" 0 "python3: its status"
 merged_as_whole "python3"
@@ -136,6 +140,7 @@ is_ended "a keeper that was killed, and another"
 rm -rf out/* shm/*
 start 0.1s "$PYTHON" work.py
 wait_until 60 has_slices 2
+wait_until 60 has_worked
 writer=$(keeper)
 kill -KILL "$writer" "$program"
 wait "$program" 2>/dev/null
@@ -150,6 +155,7 @@ torn=
 for round in 1 2 3 4; do
 	start 0.1s "$PYTHON" work.py
 	wait_until 60 has_slices 1
+	wait_until 60 has_worked
 	for kill in 1 2 3; do
 		before=$(keeper)
 		wait_until 30 has_slices $((kill + 1))
