@@ -236,8 +236,9 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
 	if (!thread)
 		return;
-	/* An event without inherit counts one thread, whatever its TID after an exec. */
-	weigh(f, &s, event, c->inherit || c->cgroup_fd >= 0 ? thread->owner : 1, weights);
+	/* An event without inherit counts one thread, whatever its TID after an exec; that of a control group counts
+	 * all threads on its CPU. */
+	weigh(f, &s, event, c->inherit && c->cgroup_fd < 0 ? thread->owner : 1, weights);
 	if (!csink_attach_images_is_source(thread, source))
 		return; /* its counts are known, should it become the source */
 	stack = stack_of(f, f->images.at[thread->image], &s, frames);

@@ -141,6 +141,23 @@ else
 fi
 [ ! -d groups ] || umount groups 2>/dev/null
 
+# ---- a control group of version 1, which has no clock: the samples of all its threads, which share the CPUs' events, add up
+mkdir counted
+if is_root && mount -t cgroup -o perf_event none counted 2>/dev/null && mkdir counted/countersink.$$; then
+	# shellcheck disable=SC2016
+	start_target sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' counted/countersink.$$
+	work all_ns -o counted.pb.gz -e task-clock --cgroup counted/countersink.$$
+	end_attach
+	is $status 0 "a control group of version 1: status 0"
+	is "$(cpu_ns counted.pb.gz)" "$(tr -d ' \n' <json | sed 's/.*"name":"task-clock[:u]*","value":\([0-9]*\).*/\1/')" \
+		"a control group of version 1: the samples have what was counted"
+	end_target
+	wait_until 30 rmdir counted/countersink.$$
+else
+	skip "a control group of version 1" "the hierarchy of perf_event cannot be mounted here"
+fi
+umount counted 2>/dev/null
+
 # ---- what was used before does not count
 if command -v python3 >/dev/null; then
 	cat >before.py <<-'END'
