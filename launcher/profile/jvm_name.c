@@ -5,7 +5,7 @@
  * distinguish functions of one name by their lines.
  *
  * Sources: Scala's NameTransformer and the class files of scalac 2.11 and 2.12; CHAR_MAP of Clojure's Compiler.java;
- * Kotlin's documents of calls from Java and of mangling for inline classes.
+ * Kotlin's documents of calls from Java and of mangling for inline classes, and the class files of kotlinc 1.3.
  */
 #include "launcher/profile/jvm_name.h"
 
@@ -288,39 +288,82 @@ static void decode_scala(struct name *n)
 
 /* ---- Kotlin ------------------------------------------------------------------------------------------------------ */
 
-/* main$lambda$0, foo$default, access$foo, foo-impl, foo-WZ4Q5Ns: what the compiler adds to a method. */
+/* Where a name ends without one of the endings. */
+static const char *without(const char *at, const char *end, const char *const *endings, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		size_t len = strlen(endings[i]);
+
+		if ((size_t)(end - at) > len && !memcmp(end - len, endings[i], len))
+			return end - len;
+	}
+	return end;
+}
+
+/*
+ * Where put$app_main ends without the module of an internal function, or put$AllKt__MainKt without the class of a
+ * private one. The names of local functions are like these; names of modules often have an underscore, those of
+ * functions seldom.
+ */
+static const char *without_module(const char *at, const char *end)
+{
+	const char *module = end;
+
+	while (module > at && module[-1] != '$')
+		module--;
+	return module > at + 1 && memchr(module, '_', (size_t)(end - module)) ? module - 1 : end;
+}
+
+/* main$lambda$0, foo$default, access$foo, access$getFoo$p, foo-impl, foo-WZ4Q5Ns, foo$app_main: what the compiler adds
+ * to a method. */
 static void decode_kotlin_method(struct name *n, bool is_in_anonymous)
 {
 	static const char *const calls[] = {"invoke", "invokeSuspend"};
+	static const char *const defaults[] = {"$default"}, *const fields[] = {"$p", "$cp"};
 	const char *at = n->method, *end = n->end, *lambda, *dash;
 
 	if (is_in_anonymous && is_one_of(at, end, calls, CSINK_ARRAY_SIZE(calls)))
 		return;
-	at += begins(at, end, "access$") && end - at > 7 ? 7 : 0;
-	if (end - at > 8 && begins(end - 8, end, "$default"))
-		end -= 8;
+	if (begins(at, end, "access$") && end - at > 7) {
+		at += 7;
+		end = without(at, end, fields, CSINK_ARRAY_SIZE(fields));
+	}
+	end = without(at, end, defaults, CSINK_ARRAY_SIZE(defaults));
 	lambda = find(at, end, "$lambda");
-	dash = memchr(at, '-', (size_t)((lambda ? lambda : end) - at));
-	if (dash && dash > at && (begins(dash, end, "-impl") || (lambda ? lambda : end) - dash == 8))
-		put_part(n, at, (size_t)(dash - at));
-	else
-		put_part(n, at, (size_t)((lambda ? lambda : end) - at));
+	end = without_module(at, lambda ? lambda : end);
+	dash = memchr(at, '-', (size_t)(end - at));
+	if (dash && dash > at && (begins(dash, end, "-impl") || end - dash == 8))
+		end = dash;
+	put_part(n, at, (size_t)(end - at));
 	if (lambda)
 		put_part(n, ANONYMOUS, strlen(ANONYMOUS));
 }
 
-/* MainKt has the functions of Main.kt that are in no class. */
+/* MainKt, or AllKt__MainKt, has the functions of Main.kt that are in no class. */
 static bool is_of_file(const char *at, const char *end, const char *file)
 {
-	const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+	const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file, *part = find(at, end, "__");
 	size_t len = strlen(base) - strlen(".kt");
 
+	at = part ? part + 2 : at;
 	return (size_t)(end - at) == len + 2 && begins(end - 2, end, "Kt") && len &&
 	       (at[0] | 0x20) == (base[0] | 0x20) && !memcmp(at + 1, base + 1, len - 1);
 }
 
+/* In main$$inlined$let$lambda$1 the number: what is before it names a function that was inlined. */
+static const char *behind_inlined(const char *at, const char *end)
+{
+	while (at < end && (*at < '0' || *at > '9')) {
+		const char *next = memchr(at, '$', (size_t)(end - at));
+
+		at = next ? next + 1 : end;
+	}
+	return at;
+}
+
 static void decode_kotlin(struct name *n, const char *file)
 {
+	static const char *const added[] = {"Companion", "DefaultImpls"};
 	const char *class_end = n->method - 1, *at = class_end, *next;
 	bool is_anonymous = false;
 
@@ -328,13 +371,15 @@ static void decode_kotlin(struct name *n, const char *file)
 		at--;
 	put(n, n->class, (size_t)(at - n->class - (at > n->class)));
 	for (bool is_first = true; at < class_end; at = next + (next < class_end), is_first = false) {
+		if (at - n->class > 1 && at[-2] == '$' && begins(at, class_end, "inlined$"))
+			at = behind_inlined(at, class_end);
 		next = memchr(at, '$', (size_t)(class_end - at));
 		next = next ? next : class_end;
 		is_anonymous = next > at && behind_digits(at, next) == next;
 		if (is_anonymous)
 			put_part(n, ANONYMOUS, strlen(ANONYMOUS));
 		else if (!(is_first && is_of_file(at, next, file)) &&
-			 !(next - at == 9 && begins(at, next, "Companion")))
+			 !is_one_of(at, next, added, CSINK_ARRAY_SIZE(added)))
 			put_part(n, at, (size_t)(next - at));
 	}
 	decode_kotlin_method(n, is_anonymous);
