@@ -245,12 +245,16 @@ static void decode_scala_class(struct name *n, const char *at, const char *end)
 static void decode_scala_method(struct name *n, bool is_in_anonymous)
 {
 	static const char *const own[] = {"$lzycompute", "$extension", "$adapted"};
-	const char *at = n->method, *end = n->end, *inner = NULL, *special, *rest;
+	const char *at = n->method, *end = n->end, *number = end, *inner = NULL, *special, *rest;
 
 	for (const char *next = at; (next = find(next, end, "$$")); next += 2)
 		if (next > at && next + 2 < end && !begins(next, end, "$$anonfun"))
 			inner = next + 2; /* com$acme$Main$$inner: of another class */
 	at = inner ? inner : at;
+	while (number > at && number[-1] >= '0' && number[-1] <= '9')
+		number--;
+	if (number - at > 10 && begins(number - 10, end, "$extension"))
+		end = number; /* of a name that a value class has several times */
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(own); i++) {
 		size_t len = strlen(own[i]);
 

@@ -35,6 +35,7 @@ static const struct {
 	{"S.scala", "Main$Point.$colon$colon", "Main.Point.::"},
 	{"S.scala", "Main$Work$class.spin", "Main.Work.spin"},
 	{"S.scala", "Main$.table$lzycompute", "Main.table"},
+	{"R.scala", "scala.runtime.RichInt$.to$extension0", "scala.runtime.RichInt.to"},
 	{"S.scala", "Main$equals.run", "Main.equals.run"},
 	{"scala/T.scala", "scala.collection.TraversableLike$$anonfun$map$1.apply",
 	 "scala.collection.TraversableLike.map.(anonymous)"},
