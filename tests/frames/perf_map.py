@@ -30,6 +30,8 @@ def file_of(name):
 def is_equal(place, match):
     # Where a function has no name, V8's map has that of its file alone, or nothing.
     names = {match['name'], '(anonymous)' if not match['name'] else match['name']}
+    if match['file'] and ' ' in place[0] and '%s %s' % (match['name'], match['file']) == '%s %s' % (place[0], file_of(place[1])):
+        return True  # "get size": the match takes its second word for the file's first
     if place[1] == '[eval]' or not match['file']:
         return place[0] in names or place[0] == '(anonymous)'
     return place[0] in names and place[1] == file_of(match['file'])
