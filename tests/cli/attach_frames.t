@@ -112,6 +112,7 @@ attach_for 200 "$shares" "$TARGETS/deny_perf" -r "$COUNTERSINK" attach -p "$shar
 is $? 0 "process_vm_readv is refused: status 0"
 is "$(grep -c 'Python frames are not read: EPERM: ' err)" 1 "process_vm_readv is refused: the report has one line with the reason"
 like "$(cat err)" '_PyEval_EvalFrameDefault' "process_vm_readv is refused: stacks are native ones"
+end "$shares"
 rm -f go ready
 start "$PYTHON" "$FRAMES/later.py" go "$FRAMES/calls_out.py"
 wait_until 30 test -e ready
@@ -145,7 +146,6 @@ else
 	like "$(cat err)" 'missing in ([0-9]+) of \1 stacks' "reading threads that were moved to another CPU read nothing"
 fi
 end "$target"
-end "$shares"
 
 # ---- processes
 
