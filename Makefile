@@ -258,8 +258,8 @@ START_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	agent/lifecycle/config agent/lifecycle/event_choice agent/lifecycle/image_events agent/lifecycle/killed_runs))
 UNTABLED := $(HANDLER_ONLY) $(START_ONLY)
 so_objs = $(sort $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1)))
-# Branch targets need no alignment: as fast, and smaller.
-SPEED_CFLAGS := -falign-jumps=1
+# Branch targets and functions need no alignment: as fast, and smaller.
+SPEED_CFLAGS := -falign-jumps=1 -falign-functions=1
 SIZE_CFLAGS := -Os
 # Not -Oz: it moves constants by push and pop, and between the two the unwind tables are wrong, where a sample may be taken.
 COLD_CFLAGS := -ffunction-sections -fdata-sections
