@@ -154,7 +154,9 @@ OPT      ?= -O2 -g
 # Debug information names sources from the top of the tree, so that the same bytes are built in any directory. PWD is how
 # the compiler names that, by symbolic links, too; the recipe's shell has it, with blanks and quotes.
 BASE_CFLAGS := -std=gnu11 $(OPT) -ffile-prefix-map="$$PWD"=. $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
-SAN_CFLAGS := $(if $(filter coverage,$(SAN)),--coverage -fprofile-update=atomic -O0,$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer))
+# Sanitized, the same is compiled in half the time with -O1 -g1; reports have functions, files and lines as before. What there is to
+# warn of, plain objects are compiled with warnings for.
+SAN_CFLAGS := $(if $(filter coverage,$(SAN)),--coverage -fprofile-update=atomic -O0,$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1 -w))
 # Calls that code in a guest must not make: the compiler refuses them.
 agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison.h)
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec

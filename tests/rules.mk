@@ -185,7 +185,8 @@ check-slow: tests ## build, and run the slow tests: about eight minutes on two p
 	$(PROVE) -j$(or $(JOBS),3) $(SLOW_UNIT_BINS) $(SLOW_CLI_TESTS:%=tests/cli/%.t)
 	$(PROVE) -j1 $(SLOW_LONE_CLI_TESTS:%=tests/cli/%.t)
 
-check-unit: tests ## build and run the unit tests alone
+# Of the programs in tests/targets they use these alone.
+check-unit: all $(UNIT_BINS) $(addprefix $(B)/tests/targets/,gate_work inlines static_stacks unwind_mix) ## build and run the unit tests alone
 	$(PROVE) $(UNIT_BINS)
 
 .PHONY: guest-packages
