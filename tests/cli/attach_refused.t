@@ -17,10 +17,10 @@ refuse 125 'options --frequency and --period exclude each other' "both rates" -p
 refuse 125 "no such control group" "a missing control group" --cgroup /not/there
 refuse 125 "EINVAL: $TMP is a directory, but no control group" "a directory that is no control group" --cgroup "$TMP"
 start "$TARGETS/threads8" 100000
+# shellcheck disable=SC2154 # start sets it
 wait_until 30 sh -c 'test "$(ls /proc/$1/task | wc -l)" -gt 1' sh "$target"
 thread=$(ls "/proc/$target/task" | tail -1)
 refuse 125 "ESRCH: $thread is no process but a thread of $target: use -t $thread, or -p $target" "a TID with -p" -p "$thread"
-# shellcheck disable=SC2154 # start sets it
 end "$target"
 start sh -c 'true & exec sleep 600'
 wait_until 30 sh -c 'grep -q "^State:.Z" "/proc/$(pgrep -P "$1")/status"' sh "$target"
