@@ -88,7 +88,11 @@ static int forks(int argc, char **argv)
 			pid = _Fork();
 			break;
 		case 2:
+#ifdef SYS_fork
 			pid = (pid_t)syscall(SYS_fork);
+#else
+			pid = raw_clone(0); /* newer machines have no such call */
+#endif
 			break;
 		case 3:
 			pid = raw_clone(0);

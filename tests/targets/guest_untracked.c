@@ -31,7 +31,14 @@ static int raw_thread(void *arg)
 	nr_running--;
 	while (!stop)
 		;
+#ifdef __x86_64__
 	__asm__ volatile("syscall" ::"a"((long)SYS_exit), "D"(0L) : "rcx", "r11", "memory");
+#else
+	register long number __asm__("x8") = SYS_exit;
+	register long status __asm__("x0") = 0;
+
+	__asm__ volatile("svc #0" ::"r"(number), "r"(status) : "memory");
+#endif
 	return 0;
 }
 

@@ -18,7 +18,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 enum { MAX_SAMPLES = 1 << 20 };
 
@@ -41,9 +40,21 @@ static void forbid(const char *name)
 		first_forbidden = name;
 }
 
+static inline uint64_t clock_ticks(void)
+{
+#ifdef __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	uint64_t ticks;
+
+	__asm__ volatile("isb; mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#endif
+}
+
 static void around(int signo, siginfo_t *info, void *context)
 {
-	uint64_t from = __rdtsc();
+	uint64_t from = clock_ticks();
 	uint32_t at;
 
 	inside++;
@@ -51,13 +62,13 @@ static void around(int signo, siginfo_t *info, void *context)
 	inside--;
 	at = nr_samples++;
 	if (at < MAX_SAMPLES)
-		cycles[at] = (uint32_t)(__rdtsc() - from);
+		cycles[at] = (uint32_t)(clock_ticks() - from);
 	if (is_known)
 		return;
 	is_known = 1;
 	at = nr_firsts++;
 	if (at < MAX_SAMPLES)
-		firsts[at] = (uint32_t)(__rdtsc() - from);
+		firsts[at] = (uint32_t)(clock_ticks() - from);
 }
 
 /* As the kernel has it: our library may hide its signals from every function of libc. */
@@ -142,7 +153,7 @@ __attribute__((constructor)) static void begin(void)
 	if (getenv("HANDLER_SHIM_OUT"))
 		snprintf(out, sizeof(out), "%s", getenv("HANDLER_SHIM_OUT"));
 	clock_gettime(CLOCK_MONOTONIC, &start_time);
-	start_cycles = __rdtsc();
+	start_cycles = clock_ticks();
 	/* We come first in LD_PRELOAD and so are begun last: the handler is there. */
 	stand_before(SIGTRAP);
 	for (int signo = 34; signo <= 64; signo++)
@@ -174,7 +185,7 @@ __attribute__((destructor)) static void end(void)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ns = ((double)(now.tv_sec - start_time.tv_sec) * 1e9 + (double)(now.tv_nsec - start_time.tv_nsec)) /
-	     (double)(__rdtsc() - start_cycles);
+	     (double)(clock_ticks() - start_cycles);
 	fd = open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	dprintf(fd, "samples %u\nforbidden %u %s\n", nr_samples, nr_forbidden, first_forbidden);
 	print_quantiles(fd, "ns", cycles, nr_samples < MAX_SAMPLES ? nr_samples : MAX_SAMPLES, ns);

@@ -202,6 +202,7 @@ static void judge_bare(const char *name)
 	       (unsigned long long)bare_seen.frames, (unsigned long long)bare_seen.right_frames);
 	ok(bare_seen.same * 100 >= bare_seen.stacks * 98, "%s: without tables 98 of 100 stacks are those of the tables",
 	   name);
+	memset(&bare_seen, 0, sizeof(bare_seen));
 }
 #else
 static void compare_bare(const struct csink_walk_copy *copy)
@@ -262,7 +263,6 @@ static void check_program(const char *name, char **argv, int nr_stops)
 	int status = 0;
 
 	memset(&seen, 0, sizeof(seen));
-	memset(&bare_seen, 0, sizeof(bare_seen));
 	wait_until_it_works(pid);
 	/* Objects are freed at the end of the test only: our walker's cache knows them by their addresses. */
 	if (ptrace(PTRACE_SEIZE, pid, 0, 0) || !csink_attach_images_take(&images, pid, csink_monotonic_ns())) {
