@@ -10,6 +10,8 @@ DESTDIR ?=
 # machine's libraries and headers are, but for the C library's, which come with the compiler.
 CROSS   ?=
 SYSROOT ?=
+# EMULATOR: what runs a program of that machine here, for the completions that are installed (qemu-aarch64 -L /usr/aarch64-linux-gnu).
+EMULATOR ?=
 ifneq ($(CROSS),)
 CC      := $(CROSS)gcc
 CXX     := $(CROSS)g++
@@ -509,7 +511,7 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 	$(foreach file,$(CI_SCRIPTS),$(INSTALL) -D -m $(if $(findstring /,$(file)),644,755) scripts/$(file) $(call staged,$(call ci_script,$(file)))$(newline))
 	$(foreach schema,$(SCHEMAS),$(INSTALL) -D -m 644 $(schema) $(call staged,$(call schema_file,$(schema)))$(newline))
 	$(foreach c,$(COMPLETIONS),@umask 022 && mkdir -p $(call staged,$(DATADIR)/$(dir $(call completion_place,$(c)))) && \
-		$(B)/bin/countersink completion $(firstword $(subst :, ,$(c))) >$(call staged,$(call completion_file,$(c)))$(newline))
+		$(EMULATOR) $(B)/bin/countersink completion $(firstword $(subst :, ,$(c))) >$(call staged,$(call completion_file,$(c)))$(newline))
 
 uninstall: ## remove what install put there
 	rm -f $(INSTALLED)

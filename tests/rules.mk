@@ -168,7 +168,7 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -rdynamic $(LDFLAGS) -o $@ $(TIMERQ_BENCH) $(TIMERQ_OBJS) -ldl -lpthread
 
 # ---- what people call ------------------------------------------------------------------------------------------------
-PACKAGE_TESTS := api deb dist rpm tar
+PACKAGE_TESTS := api deb dist rpm tar tar_arm64
 KERNEL_TESTS := debian_11 debian_12 debian_13 units_11 units_12 units_13
 PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 
@@ -239,6 +239,7 @@ check-attach: all ## compare attach's counts with those of a control group's eve
 .PHONY: check-package
 check-package: all ## build the source tarball and the packages; install, use and remove them in systems of their own
 	@scripts/install-deps package
+	@$(MAKE) -s build-aarch64/arm64/leave
 	@$(PROVE) $(PACKAGE_TESTS:%=tests/package/%.t)
 
 # Emulated machines with the kernels of Debian's releases. The tarball is that of the committed HEAD.
@@ -333,6 +334,10 @@ pmu-guest: all $(PMU_BINS) $(PMU_TARGETS:%=$(B)/tests/targets/%) $(B)/pmu/leave
 $(B)/pmu/leave: TARGET_LDFLAGS := -static
 $(B)/pmu/leave: tests/emulator/leave.c
 	$(make_program)
+
+build-aarch64/arm64/leave: tests/emulator/leave.c
+	@mkdir -p $(@D)
+	$(PMU_CROSS)gcc -std=gnu11 $(TARGET_CFLAGS) -static -o $@ $<
 
 bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
 	@scripts/install-deps bench
