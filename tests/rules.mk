@@ -335,6 +335,25 @@ $(B)/pmu/leave: TARGET_LDFLAGS := -static
 $(B)/pmu/leave: tests/emulator/leave.c
 	$(make_program)
 
+# Everything in an emulated arm64 machine without a PMU: ARM64_UNITS and ARM64_CLI choose. What needs a program that the machine
+# lacks is skipped by the tests themselves.
+ARM64_UNITS ?= $(UNIT_TESTS)
+ARM64_CLI ?= $(CLI_TESTS) $(SLOW_CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_LONE_CLI_TESTS)
+# No compiler of Rust for arm64 is declared.
+ARM64_TARGETS := $(filter-out $(basename $(notdir $(wildcard tests/targets/*.rs))),$(TARGETS))
+.PHONY: check-arm64 arm64-tests
+check-arm64: ## run unit tests and tests of the command line in an emulated arm64 machine (ARM64_UNITS, ARM64_CLI): hours
+	@scripts/install-deps arm64
+	@$(MAKE) -s build-aarch64/arm64/leave
+	@tests/pmu/fetch_guest $(PMU_GUEST)
+	@tests/arm64/pack_system $(CURDIR)/build/arm64-guest
+	@+$(MAKE) CROSS=$(PMU_CROSS) SYSROOT=$(PMU_GUEST)/tree arm64-tests
+	@BUILD=$(CURDIR)/build-aarch64 SYSTEM=$(CURDIR)/build/arm64-guest CLI='$(ARM64_CLI:%=tests/cli/%.t)' \
+		UNITS='$(ARM64_UNITS:%=$(CURDIR)/build-aarch64/tests/unit/test_%)' \
+		prove -j$(or $(JOBS),2) --timer --failures $(if $(ARM64_UNITS),tests/arm64/units.t) $(if $(ARM64_CLI),tests/arm64/cli.t)
+
+arm64-tests: all $(ARM64_UNITS:%=$(B)/tests/unit/test_%) $(ARM64_TARGETS:%=$(B)/tests/targets/%) $(B)/tests/symbols/resolve
+
 build-aarch64/arm64/leave: tests/emulator/leave.c
 	@mkdir -p $(@D)
 	$(PMU_CROSS)gcc -std=gnu11 $(TARGET_CFLAGS) -static -o $@ $<

@@ -111,7 +111,7 @@ enum { NR_ENTRIES = 12, ENTRY_BYTES = 20, CODE_VADDR = 0x4000 };
 /* The same file without .eh_frame_hdr: .eh_frame is at 0x1100, among zeros; code at 0x4000, which it describes. */
 static struct file make_unindexed(uint32_t nr)
 {
-	static const uint8_t cie[] = {16, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0, 0, 0};
+	static const uint8_t cie[] = {16, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, CSINK_REG_RA, 1, 0x1b, 0, 0, 0};
 	struct file f = make(0x2000);
 	uint8_t *at = f.rest + 0x100;
 

@@ -382,6 +382,10 @@ static void test_libpfm4_names(void)
 {
 	const struct perf_event_attr *attr = &specs[0].attr;
 
+#ifndef __x86_64__
+	skip("names of x86's events", "libpfm4 has the tables of its own kind of machine alone");
+	return;
+#endif
 	is_event("INST_RETIRED:ANY_P", PERF_TYPE_RAW, 0xc0, "INST_RETIRED:ANY_P");
 	is_event("skl::MEM_LOAD_RETIRED:L3_MISS:u", PERF_TYPE_RAW, 0x20d1, "skl::MEM_LOAD_RETIRED:L3_MISS:u");
 	ok(attr->exclude_kernel && attr->exclude_hv &&
