@@ -23,7 +23,7 @@ before = len(glob.glob("s.*.pb.gz"))
 while len(glob.glob("s.*.pb.gz")) < before + 2 and time.time() < end:
     sum(i * i for i in range(10000))
 E2
-countersink -q -F 3989 --max-memory=1 --rotate=0.3s --keep=0 -o s.%t.pb.gz -- python3 functions.py >said 2>err
+countersink -q -F 3989 --max-memory=1 --rotate=0.3s --keep=0 -o s.%p.pb.gz -- python3 functions.py >said 2>err
 is "$?" 0 "a program of 6000 functions, with a recording of 1 MiB: its status"
 for f in s.*.pb.gz; do
 	facts "$f" warning

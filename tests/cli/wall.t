@@ -75,7 +75,7 @@ none = sum(1 for each in of if not each)
 sys.exit(len(of) < 10 or none > len(of) / 10 or any(0 < each < 100 for each in of))'
 unlike "$("$COUNTERSINK" report --csv x.html.pb.gz | head -1)" 'critical' 'a profile that is written has no column of the report'
 "$COUNTERSINK" run --wall -e task-clock -o y.folded -- "$TARGETS/parallel" chunks 50 2>err
-is "$? $(grep -c 'critical %' err) $(grep -c chunk_ y.folded)" "0 1 $(grep -c chunk_ y.folded)" 'run --wall with an export'
+is "$? $(grep -c 'critical % .*function$' err) $(grep -c chunk_ y.folded)" "0 1 $(grep -c chunk_ y.folded)" 'run --wall with an export'
 mkdir shm
 chmod 711 shm
 XDG_RUNTIME_DIR=$TMP/shm LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_TIMELINE=1 bash -c '"$0" chunks 100; kill -KILL $$' \

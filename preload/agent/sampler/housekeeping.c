@@ -63,7 +63,7 @@ static void emit(bool is_last)
 		csink_code_copies_poll(&csink_own_recording, writer, true);
 	} else {
 		refresh_modules(writer);
-		if (!csink_calls_are_off(CSINK_CALLS_LIFE))
+		if (csink_self->entry && !csink_calls_are_off(CSINK_CALLS_LIFE))
 			csink_thread_name(csink_self);
 	}
 	store_clocks(csink_own_recording.header);
