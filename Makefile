@@ -527,7 +527,7 @@ clean: ## remove what was built
 
 .PHONY: help
 help: ## this list
-	@echo 'countersink $(VERSION)'; sed -n 's/^\([a-z_.-]*\):.*## \(.*\)/\1|\2/p' Makefile tests/rules.mk | sort | \
+	@echo 'countersink $(VERSION)'; sed -n 's/^\([a-z0-9_.-]*\):.*## \(.*\)/\1|\2/p' Makefile tests/rules.mk | sort | \
 		awk -F'|' '{ printf "  make %-22s %s\n", $$1, $$2 }'
 
 define newline

@@ -348,7 +348,7 @@ check-arm64: ## run unit tests and tests of the command line in an emulated arm6
 	@tests/pmu/fetch_guest $(PMU_GUEST)
 	@tests/arm64/pack_system $(CURDIR)/build/arm64-guest
 	@+$(MAKE) CROSS=$(PMU_CROSS) SYSROOT=$(PMU_GUEST)/tree arm64-tests
-	@BUILD=$(CURDIR)/build-aarch64 SYSTEM=$(CURDIR)/build/arm64-guest CLI='$(ARM64_CLI:%=tests/cli/%.t)' \
+	@BUILD=$(CURDIR)/build-aarch64 SYSTEM=$(CURDIR)/build/arm64-guest SECONDS_MAX=$(or $(SECONDS_MAX),43200) CLI='$(ARM64_CLI:%=tests/cli/%.t)' \
 		UNITS='$(ARM64_UNITS:%=$(CURDIR)/build-aarch64/tests/unit/test_%)' \
 		prove -j$(or $(JOBS),2) --timer --failures $(if $(ARM64_UNITS),tests/arm64/units.t) $(if $(ARM64_CLI),tests/arm64/cli.t)
 

@@ -260,6 +260,7 @@ enum csink_thread_flags {
 	CSINK_THREAD_ENDED = 1 << 1,
 	CSINK_THREAD_NOT_SAMPLED = 1 << 2, /* nothing could be opened for it */
 	CSINK_THREAD_RENAMED = 1 << 3,     /* a thread that had the entry before had another name */
+	CSINK_THREAD_STOPPED = 1 << 4,     /* it is not sampled any more: it is traced, or its calls are dispatched */
 };
 
 /*
@@ -277,6 +278,7 @@ struct csink_rec_thread {
 	char name[16];
 	uint64_t nr_samples;
 	uint64_t cpu_ns;    /* CPU time since the start by their own clocks, at the last flush; 0 unknown */
+	uint64_t former_ns; /* of it, those of the threads that had the entry before */
 	uint64_t stolen_ns; /* of former threads: by how much totals[] of CPU time are more than their clocks */
 	uint64_t totals[CSINK_MAX_EVENTS]; /* counts at the last sample or flush: equal to the sum of its rows */
 };

@@ -142,13 +142,14 @@ static void set_number(struct csink_attach_clock *c, uint32_t number)
 
 /*
  * To wait for a child, it would have had to run. With thousands of processes that wait, /proc would take most of a
- * reading. Where its parent is not read, or has ended, only /proc has another one.
+ * reading. Where its parent is not read, or has ended, only /proc has another one. The clock of a process that runs is
+ * behind by up to a tick: one whose child has just ended may have waited for it.
  */
 static bool has_not_run(const struct csink_attach_clock *c, const struct csink_attach_clock_of *of)
 {
 	uint64_t ns;
 
-	return of->start_ticks && find(c, of->ppid) && read_process(of->pid, &ns) && ns == of->cpu_ns;
+	return of->start_ticks && !of->is_parent && find(c, of->ppid) && read_process(of->pid, &ns) && ns == of->cpu_ns;
 }
 
 /*

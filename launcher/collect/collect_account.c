@@ -165,6 +165,7 @@ struct covered {
 	bool is_outside;  /* its last recording is of samples from outside alone */
 	bool is_left_out; /* and of a program that is not followed */
 	bool is_known;    /* the kernel's list has this pid, or one that must be the same process */
+	bool is_counted;
 };
 
 /* One element for each pid, sorted. Returns how many; 0 and NULL without memory or recordings. */
@@ -470,6 +471,10 @@ static int64_t unwaited_ns(const struct collector *c)
 		int64_t ns = process->has_cpu ? (int64_t)CSINK_MIN(process->cpu_ns, (uint64_t)INSANE_NS) : 0;
 
 		own = find_covered(all, nr, process->pid);
+		if (own && own->is_counted) /* another process had the PID before */
+			own = NULL;
+		if (own)
+			own->is_counted = true;
 		if (own && own->cpu_ns < INSANE_NS)
 			ns = goes_on(own, process) ? own->cpu_ns : CSINK_MAX(ns, own->cpu_ns);
 		if (process->is_unwaited)

@@ -245,8 +245,9 @@ static void limit_all(struct collector *c)
 	}
 	for (uint32_t i = 0; i < c->nr_unseen; i++)
 		sum += c->unseen[i].sampled_ns > 0 ? c->unseen[i].ns : 0;
-	if (sum > left && has_all_times(c->outside))
-		c->most = CSINK_MAX(left, 0.0) / sum;
+	/* Where the library has more, no parent waited for some of its processes. */
+	if (sum > left && left >= 0 && has_all_times(c->outside))
+		c->most = left / sum;
 }
 
 /*

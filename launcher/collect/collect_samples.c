@@ -465,7 +465,8 @@ static struct csink_profile_label made_label(struct reading *r, uint64_t lock, c
 		made.locations[made.nr++] = csink_frames_leaf(&r->frames, r->sites[low].address - 1, UINT64_MAX >> 1);
 	label.num = CSINK_TABLE_INTERN(
 		c->known_made_locks, (uint32_t)csink_hash_bytes(made.locations, sizeof(made.locations)),
-		!memcmp(c->made_locks[id - 1].locations, made.locations, sizeof(made.locations)) &&
+		c->made_locks[id - 1].nr == made.nr &&
+			!memcmp(c->made_locks[id - 1].locations, made.locations, sizeof(made.locations)) &&
 			!strcmp(c->made_locks[id - 1].kind, kind),
 		CSINK_APPEND(c->made_locks, c->nr_made_locks, c->cap_made_locks, made));
 	return label;

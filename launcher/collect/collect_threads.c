@@ -96,7 +96,10 @@ void csink_collect_tail_scales(const struct collector *c, const struct image *im
 		uint64_t known = csink_recorded_thread_ns(thread, (uint32_t)event);
 		uint64_t former = rec->former_ns ? rec->former_ns[i] : 0;
 
-		if (thread->nr_samples && !(thread->flags & (CSINK_THREAD_ENDED | CSINK_THREAD_NOT_SAMPLED)) &&
+		if (counted)
+			counted += CSINK_MIN(thread->former_ns, UINT64_MAX - counted);
+		if (thread->nr_samples &&
+		    !(thread->flags & (CSINK_THREAD_ENDED | CSINK_THREAD_NOT_SAMPLED | CSINK_THREAD_STOPPED)) &&
 		    csink_collect_owns_thread_ns(image, thread->tid) && known && counted > known + former)
 			scales[i] = (more * (double)counted - (double)former) / (double)known;
 	}

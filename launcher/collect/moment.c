@@ -185,20 +185,30 @@ uint32_t csink_moment_nr_unread(const struct csink_moment *moment)
 
 /* ---- what has ended ---- */
 
+/* The process may have put something else there meanwhile. */
+static bool is_recording(int fd)
+{
+	struct csink_rec_header header;
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	       pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) && header.magic == CSINK_REC_MAGIC &&
+	       header.version == CSINK_REC_VERSION;
+}
+
 void csink_moment_give_back(const struct csink_moment *moment)
 {
 	for (uint32_t i = 0; i < moment->nr; i++) {
 		const struct csink_moment_recording *one = &moment->at[i];
-		int fd = one->copy.header.state != CSINK_REC_LIVE || one->is_collected
-				 ? -1
-				 : open(one->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+		CSINK_AUTO_CLOSE int fd = one->copy.header.state != CSINK_REC_LIVE || one->is_collected
+						  ? -1
+						  : open(one->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 		/* Where it fails, the recording grows on. */
-		if (fd >= 0 && pwrite(fd, &moment->time_ns, sizeof(moment->time_ns),
-				      offsetof(struct csink_rec_header, saved_ns)) < 0)
+		if (fd >= 0 && is_recording(fd) &&
+		    pwrite(fd, &moment->time_ns, sizeof(moment->time_ns), offsetof(struct csink_rec_header, saved_ns)) <
+			    0)
 			errno = 0;
-		if (fd >= 0)
-			close(fd);
 	}
 }
 

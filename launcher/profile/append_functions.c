@@ -27,7 +27,8 @@ uint32_t csink_append_functions(const struct csink_profile *p, uint32_t location
 
 static bool is_of_library(const char *name)
 {
-	static const char *const begins[] = {"std::", "<std::", "__gthread_"};
+	static const char *const begins[] = {
+		"std::", "<std::", "core::", "<core::", "alloc::", "<alloc::", "__gthread_"};
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(begins); i++)
 		if (!strncmp(name, begins[i], strlen(begins[i])))
@@ -45,6 +46,7 @@ void csink_innermost_functions(const struct csink_profile *p, const uint32_t *lo
 	for (uint32_t i = 0; i < nr && left; i++) {
 		const struct csink_profile_location *at = &p->locations[locations[i]];
 
+		is_past |= !at->nr_lines;
 		for (uint32_t k = 0; k < at->nr_lines && left; k++) {
 			is_past |= !is_of_library(name_of(p, at->first_line + k));
 			if (!is_past)

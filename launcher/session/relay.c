@@ -119,7 +119,8 @@ static bool traced_goes_on(pid_t pid, int signo)
 {
 	bool stops = signo == SIGSTOP || signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU;
 
-	return !stops && !ptrace(PTRACE_CONT, pid, NULL, (long)signo);
+	/* The kernel's own SIGTRAP, after an exec, is for the tracer. */
+	return !stops && !ptrace(PTRACE_CONT, pid, NULL, signo == SIGTRAP ? 0 : (long)signo);
 }
 
 /* The command changed its state. */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/select.h>
@@ -38,7 +39,7 @@ void __longjmp_chk(struct __jmp_buf_tag env[1], int value) __attribute__((noretu
 	X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) \
 	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd) X(setuid) X(seteuid) X(setreuid) X(setresuid) \
 	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(mlockall) X(mmap) X(mmap64) X(munmap) X(mremap) \
-	X(mprotect) X(pkey_mprotect) X(madvise) X(dlopen) X(dlmopen) X(ptrace) X(longjmp) X(_longjmp) \
+	X(mprotect) X(pkey_mprotect) X(madvise) X(dlopen) X(dlmopen) X(prctl) X(ptrace) X(longjmp) X(_longjmp) \
 	X(siglongjmp) X(__longjmp_chk)
 
 /* Not interposed, but looked up by their names, too: younger than the oldest glibc (old_glibc.h). */

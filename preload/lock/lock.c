@@ -178,23 +178,27 @@ struct cuts {
 	struct cut few[FEW];
 };
 
-/* Without memory for more, the oldest one is dropped. */
-static void make_room(struct cuts *cuts)
+/* For a release at that time. Without memory for more, the oldest one is dropped. Returns false if that is this one. */
+static bool make_room(struct cuts *cuts, uint32_t time)
 {
 	long at;
 
 	if (cuts->nr < cuts->cap)
-		return;
-	at = csink_rawcall(SYS_mmap, NULL, NR_RELEASES * sizeof(*cuts->all), PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return true;
+	at = cuts->is_cut ? -ENOMEM
+			  : csink_rawcall(SYS_mmap, NULL, NR_RELEASES * sizeof(*cuts->all), PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (csink_raw_failed(at)) {
-		memmove(cuts->all, cuts->all + 1, --cuts->nr * sizeof(*cuts->all));
 		cuts->is_cut = true;
-		return;
+		if (time < cuts->all[0].at)
+			return false;
+		memmove(cuts->all, cuts->all + 1, --cuts->nr * sizeof(*cuts->all));
+		return true;
 	}
 	memcpy((void *)at, cuts->few, sizeof(cuts->few));
 	cuts->all = (struct cut *)at;
 	cuts->cap = NR_RELEASES;
+	return true;
 }
 
 static void free_cuts(struct cuts *cuts)
@@ -257,7 +261,8 @@ static void take_releases(const struct wait *wait, const struct slot *slot, stru
 		cut.since = had_ns <= wait->begin_ns
 				    ? NOT_KNOWN
 				    : (uint32_t)((CSINK_MIN(had_ns, time_ns) - wait->begin_ns) >> cuts->shift);
-		make_room(cuts);
+		if (!make_room(cuts, cut.at))
+			continue;
 		for (k = cuts->nr++; k && cuts->all[k - 1].at > cut.at; k--)
 			cuts->all[k] = cuts->all[k - 1];
 		cuts->all[k] = cut;

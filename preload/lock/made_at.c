@@ -71,21 +71,20 @@ static uint64_t process_bits(void)
 	return (csink_lock_nr_forks + 1) & 0xff;
 }
 
-/* May one more stack be walked? By the time since the first one. */
+/* May one more stack be walked? The first ones, then one a millisecond. */
 static bool may_walk(void)
 {
-	static _Atomic uint64_t nr_walked, first_ms;
-	uint64_t now_ms = csink_lock_agent.now_ns() / 1000000, from = 0;
+	static _Atomic uint64_t nr_walked, last_ms;
+	uint64_t now_ms, last;
 
-	if (!atomic_compare_exchange_strong_explicit(&first_ms, &from, now_ms, memory_order_relaxed,
-						     memory_order_relaxed))
-		now_ms -= CSINK_MIN(from, now_ms);
-	else
-		now_ms = 0;
-	if (atomic_load_explicit(&nr_walked, memory_order_relaxed) >= NR_MADE + now_ms)
-		return false;
-	atomic_fetch_add_explicit(&nr_walked, 1, memory_order_relaxed);
-	return true;
+	if (atomic_load_explicit(&nr_walked, memory_order_relaxed) < NR_MADE) {
+		atomic_fetch_add_explicit(&nr_walked, 1, memory_order_relaxed);
+		return true;
+	}
+	now_ms = csink_lock_agent.now_ns() / 1000000;
+	last = atomic_load_explicit(&last_ms, memory_order_relaxed);
+	return last < now_ms && atomic_compare_exchange_strong_explicit(&last_ms, &last, now_ms, memory_order_relaxed,
+									memory_order_relaxed);
 }
 
 static void keep(const void *lock, const void *site, uint32_t row)

@@ -240,7 +240,7 @@ is "$(python3 -c 'import json
 rows = {row.get("metric"): row["verdict"] for row in json.load(open("out.json"))["cases"][0]["rows"]}
 print(rows["max-rss"], rows["page-faults"])')" "regressed regressed" "a case that uses more memory: max RSS and page faults regressed" || diag "$(cat out.tap err)"
 if "$COUNTERSINK" stat -e raw_syscalls:sys_enter -- true >/dev/null 2>&1; then
-	gate --suite=lines --list 'echo one' -e auto,raw_syscalls:sys_enter --threshold 10% --screen 0 --confirm 14 --max-time 60 --json out.json \
+	gate --suite=lines --list 'echo one' -e task-clock,raw_syscalls:sys_enter --threshold 10% --screen 0 --confirm 14 --max-time 60 --json out.json \
 		--vs './memory 1 10' -- ./memory 1 1000
 	is "$(python3 -c 'import json
 rows = {row.get("metric"): row["verdict"] for row in json.load(open("out.json"))["cases"][0]["rows"]}

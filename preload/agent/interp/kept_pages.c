@@ -33,8 +33,10 @@ _Atomic uint64_t csink_kept_state;
 
 void csink_kept_begin(void)
 {
-	if (!areas)
-		__atomic_store_n(&areas, csink_private_get(NR_WORDS * sizeof(*areas)), __ATOMIC_RELEASE);
+	_Atomic uint64_t *none = NULL, *made = areas ? NULL : csink_private_get(NR_WORDS * sizeof(*areas));
+
+	if (made)
+		__atomic_compare_exchange_n(&areas, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 bool csink_kept_is_on(void)
@@ -144,10 +146,14 @@ bool csink_kept_change(const void *memory, size_t bytes, bool is_gone)
 	return true;
 }
 
+/* In a child that a handler forked during the call, it is not under way. */
 void csink_kept_changed(bool changes)
 {
-	if (changes)
-		atomic_fetch_add(&csink_kept_state, UNDER_WAY);
+	uint64_t state = atomic_load(&csink_kept_state);
+
+	while (changes &&
+	       !atomic_compare_exchange_weak(&csink_kept_state, &state, state + UNDER_WAY + !(state & UNDER_WAY)))
+		;
 }
 
 static bool is_in_area(uintptr_t page)

@@ -35,7 +35,6 @@
 /* Not in the headers of Linux 5.10. */
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
-#define PR_SYS_DISPATCH_ON 1
 #endif
 
 enum {
@@ -188,18 +187,34 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 
 /*
  * The calling thread is about to be traced by a process that knows nothing of our signals (PTRACE_TRACEME), or to have
- * its system calls, also the end of our handler, sent to it as signals. It is not sampled any more.
+ * its system calls, also the end of our handler, sent to it as signals: it is not to be sampled any more. Returns it
+ * for stopped(), NULL if it is not sampled.
  */
-static void stop_sampling(void)
+static struct csink_thread *stop_sampling(void)
 {
 	struct csink_thread *thread = csink_self;
 
-	if (!thread || csink_in_vfork_child())
-		return;
+	if (!thread || thread->engine == CSINK_ENGINE_NONE || csink_in_vfork_child() ||
+	    csink_calls_are_off(CSINK_CALLS_PAUSE))
+		return NULL;
 	csink_thread_pause(thread);
 	csink_thread_flush(thread);
-	csink_engine_close(thread);
-	csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
+	return thread;
+}
+
+/* After the call, without a system call if it succeeded. What the thread does from here on is no row's. */
+static void stopped(struct csink_thread *thread, bool has_succeeded)
+{
+	CSINK_KEEP_ERRNO;
+
+	if (thread && !has_succeeded) {
+		csink_thread_resume(thread);
+	} else if (thread) {
+		thread->engine = CSINK_ENGINE_NONE;
+		thread->last_row = thread->off_row = (struct csink_row){0};
+		thread->entry->flags |= CSINK_THREAD_STOPPED;
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
+	}
 }
 
 /* PR_SET_TSC holds for the calling thread and the threads that it creates; the agent treats it as of all threads. */
@@ -218,15 +233,18 @@ static long set_tsc(long number, long option, long how)
 long csink_confine_call(long number, long a, long b, long c, long d, long e)
 {
 	/* seccomp(2)'s operations are one less than prctl(2)'s modes. */
-	long mode = number == SYS_seccomp ? a + 1 : a == PR_SET_SECCOMP ? b : SECCOMP_MODE_DISABLED;
+	long mode = number == SYS_seccomp ? a + 1 : a == PR_SET_SECCOMP ? b : SECCOMP_MODE_DISABLED, result;
+	struct csink_thread *thread = NULL;
 
 	if (mode == SECCOMP_MODE_STRICT || mode == SECCOMP_MODE_FILTER)
 		return confine((const struct sock_fprog *)c, mode == SECCOMP_MODE_STRICT, number, a, b, c, d, e);
 	if (number == SYS_prctl && a == PR_SET_TSC)
 		return set_tsc(number, a, b);
-	if (number == SYS_prctl && a == PR_SET_SYSCALL_USER_DISPATCH && b == PR_SYS_DISPATCH_ON)
-		stop_sampling();
-	return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e));
+	if (number == SYS_prctl && a == PR_SET_SYSCALL_USER_DISPATCH && b)
+		thread = stop_sampling();
+	result = csink_rawcall(number, a, b, c, d, e);
+	stopped(thread, result >= 0);
+	return csink_raw_to_libc(result);
 }
 
 CSINK_EXPORT int prctl(int option, ...)
@@ -238,19 +256,23 @@ CSINK_EXPORT int prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		args[i] = va_arg(ap, long);
 	va_end(ap);
+	if (REAL(prctl) && option != PR_SET_SECCOMP && option != PR_SET_TSC && option != PR_SET_SYSCALL_USER_DISPATCH)
+		return REAL(prctl)(option, args[0], args[1], args[2], args[3]);
 	return (int)csink_confine_call(SYS_prctl, option, args[0], args[1], args[2], args[3]);
 }
 
 CSINK_EXPORT long ptrace(enum __ptrace_request request, ...)
 {
-	long args[3];
+	struct csink_thread *thread;
+	long args[3], result;
 	va_list ap;
 
 	va_start(ap, request);
 	for (int i = 0; i < 3; i++)
 		args[i] = va_arg(ap, long);
 	va_end(ap);
-	if (request == PTRACE_TRACEME)
-		stop_sampling();
-	return REAL(ptrace)(request, args[0], args[1], args[2]);
+	thread = request == PTRACE_TRACEME ? stop_sampling() : NULL;
+	result = REAL(ptrace)(request, args[0], args[1], args[2]);
+	stopped(thread, result >= 0);
+	return result;
 }

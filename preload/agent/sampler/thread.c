@@ -158,7 +158,7 @@ static bool new_entry(struct csink_thread *thread)
 	thread->entry = entry;
 	thread->ref = csink_recording_ref(&csink_own_recording, entry);
 	thread->former = NULL;
-	thread->former_cpu_ns = thread->former_flags = 0;
+	thread->former_flags = 0;
 	csink_thread_name(thread);
 	csink_stack_memo_reset(&thread->memo);
 	memset(&thread->timeline, 0, sizeof(thread->timeline));
@@ -175,18 +175,18 @@ static bool is_scarce(const struct csink_recording *rec)
 	       atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed) / CSINK_THREAD_SHARED_FROM;
 }
 
+/* The name stays until the thread's own is noted: most have that of the one before, once they have named themselves. */
 static void take_former(struct csink_thread *thread)
 {
 	struct csink_rec_thread *entry = thread->entry = thread->former;
-	uint64_t cpu_ns = thread->former_cpu_ns = entry->cpu_ns, counted_ns = entry->totals[csink_plan.cpu_event];
+	uint64_t cpu_ns = entry->former_ns = entry->cpu_ns, counted_ns = entry->totals[csink_plan.cpu_event];
 
 	thread->former_flags = entry->flags & CSINK_THREAD_RENAMED;
 	memcpy(thread->former_name, entry->name, sizeof(thread->former_name));
 	thread->memo.node = 0; /* the latest callers are another thread's */
-	atomic_fetch_sub_explicit(&ended_cpu_ns, cpu_ns, memory_order_relaxed);
 	entry->nr_former++;
 	entry->stolen_ns = cpu_ns && counted_ns > cpu_ns ? counted_ns - cpu_ns : 0;
-	entry->cpu_ns = 0;
+	__atomic_store_n(&entry->cpu_ns, 0, __ATOMIC_RELEASE); /* stolen_ns is there: readers copy at any time */
 }
 
 static bool make_entry(struct csink_thread *thread, uint32_t flags)
@@ -255,12 +255,18 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	thread->entry->engine = thread->engine;
 }
 
+/* Without the threads that had the entry before. */
+static uint64_t own_ns(const struct csink_rec_thread *entry)
+{
+	return entry->cpu_ns > entry->former_ns ? entry->cpu_ns - entry->former_ns : 0;
+}
+
 static void finish_entry(struct csink_thread *thread)
 {
 	struct csink_rec_thread *entry = thread->entry;
 
 	csink_thread_name(thread);
-	atomic_fetch_add_explicit(&ended_cpu_ns, entry->cpu_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&ended_cpu_ns, own_ns(entry), memory_order_relaxed);
 	atomic_fetch_add_explicit(&nr_ended, 1, memory_order_relaxed);
 	__atomic_fetch_or(&entry->flags, CSINK_THREAD_ENDED, __ATOMIC_RELEASE);
 	/* What could not be sampled, or is the first thread's, is of one thread. */
@@ -370,7 +376,7 @@ void csink_thread_flush(struct csink_thread *thread)
 	}
 	if (any)
 		csink_sample_remainder(thread, weights);
-	thread->entry->cpu_ns = cpu_ns ? thread->former_cpu_ns + cpu_ns - thread->cpu_base_ns : 0;
+	thread->entry->cpu_ns = cpu_ns ? thread->entry->former_ns + cpu_ns - thread->cpu_base_ns : 0;
 	csink_objects_take();
 }
 
@@ -391,7 +397,7 @@ static void flush_other(struct csink_thread *thread, struct csink_rec_thread *en
 	if (!cpu_ns)
 		return;
 	/* Also where nothing is left to flush: without events, or where the event's clock is ahead of this one. */
-	entry->cpu_ns = thread->former_cpu_ns + cpu_ns - thread->cpu_base_ns;
+	entry->cpu_ns = entry->former_ns + cpu_ns - thread->cpu_base_ns;
 	counts_now(thread, cpu_ns, false, counts);
 	for (uint32_t i = 0; i < csink_plan.nr_events; i++) {
 		weights[i] = counts[i] - thread->last[i];
@@ -484,7 +490,7 @@ uint64_t csink_threads_cpu_ns(uint32_t *nr_threads)
 
 		if (!entry)
 			continue;
-		sum += entry->cpu_ns;
+		sum += own_ns(entry);
 		++*nr_threads;
 	}
 	return sum;

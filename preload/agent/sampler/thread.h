@@ -94,7 +94,6 @@ struct csink_thread {
 	/* The entry of the thread that had this state before, and what this one found there if it goes on with it;
 	 * NULL: there is none to go on with. */
 	struct csink_rec_thread *former;
-	uint64_t former_cpu_ns;
 	char former_name[16];
 	uint32_t former_flags; /* CSINK_THREAD_RENAMED */
 	struct csink_hidden hidden;
