@@ -334,10 +334,8 @@ static void print_wall(const struct printer *r)
 	if (wall->critical_ns < CRITICAL_LEAST * wall->ran_ns)
 		line(r, "warning",
 		     "critical %% is not reliable: the path has samples of %.0f %% of the time in which the run ran. "
-		     "Threads "
-		     "wait for each other for less than 12 ms or 2.5 periods, or for a CPU; of locks, run -e "
-		     "task-clock,lock measures "
-		     "the waits",
+		     "Threads wait for each other for less than 12 ms or 2.5 periods, or for a CPU; of locks, run -e "
+		     "task-clock,lock measures the waits",
 		     100 * wall->critical_ns / wall->ran_ns);
 }
 

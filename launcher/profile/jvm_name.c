@@ -343,15 +343,21 @@ static void decode_kotlin_method(struct name *n, bool is_in_anonymous)
 		put_part(n, ANONYMOUS, strlen(ANONYMOUS));
 }
 
+static bool is_class_of_file(const char *at, const char *end, const char *file)
+{
+	const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+	size_t len = strlen(base) - strlen(".kt");
+
+	return (size_t)(end - at) == len + 2 && begins(end - 2, end, "Kt") && len &&
+	       (at[0] | 0x20) == (base[0] | 0x20) && !memcmp(at + 1, base + 1, len - 1);
+}
+
 /* MainKt, or AllKt__MainKt, has the functions of Main.kt that are in no class. */
 static bool is_of_file(const char *at, const char *end, const char *file)
 {
-	const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file, *part = find(at, end, "__");
-	size_t len = strlen(base) - strlen(".kt");
+	const char *part = find(at, end, "__");
 
-	at = part ? part + 2 : at;
-	return (size_t)(end - at) == len + 2 && begins(end - 2, end, "Kt") && len &&
-	       (at[0] | 0x20) == (base[0] | 0x20) && !memcmp(at + 1, base + 1, len - 1);
+	return is_class_of_file(at, end, file) || (part && is_class_of_file(part + 2, end, file));
 }
 
 /* In main$$inlined$let$lambda$1 the number: what is before it names a function that was inlined. */

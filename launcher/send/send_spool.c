@@ -25,7 +25,7 @@
 #include "preload/core/opendir_at.h"
 
 #define PROFILE ".pb.gz"
-#define TODO ".todo"
+#define UNSENT ".todo"
 #define WHY ".why"
 #define NEW ".new" /* the copy that is being made: one at a time */
 #define REFUSED "refused"
@@ -235,7 +235,7 @@ int csink_spool_remove(const struct csink_spool *spool, const char *name)
 	int err = drop_file(spool, "", name, PROFILE);
 
 	if (!err)
-		drop_file(spool, "", name, TODO);
+		drop_file(spool, "", name, UNSENT);
 	return err;
 }
 
@@ -261,13 +261,13 @@ int csink_spool_refuse(const struct csink_spool *spool, const char *name, const 
 	write_words(spool, name, words);
 	if (renameat(spool->fd, from.text, spool->fd, to.text))
 		return -errno;
-	drop_file(spool, "", name, TODO);
+	drop_file(spool, "", name, UNSENT);
 	return 0;
 }
 
 static uint64_t bytes_of(const struct csink_spool *spool, const char *place, const char *name)
 {
-	static const char *const endings[] = {PROFILE, TODO, WHY};
+	static const char *const endings[] = {PROFILE, UNSENT, WHY};
 	uint64_t bytes = 0;
 	struct stat st;
 
@@ -328,10 +328,10 @@ static void tidy(const struct csink_spool *spool)
 	struct csink_spool_names todos = {.nr = 0};
 
 	unlinkat(spool->fd, NEW, 0);
-	if (!list(spool, ".", TODO, &todos)) {
+	if (!list(spool, ".", UNSENT, &todos)) {
 		for (uint32_t i = 0; i < todos.nr; i++) {
 			if (!csink_spool_has(spool, todos.at[i]))
-				drop_file(spool, "", todos.at[i], TODO);
+				drop_file(spool, "", todos.at[i], UNSENT);
 		}
 	}
 	free(todos.at);
@@ -401,7 +401,7 @@ static bool find_same(const struct csink_spool *spool, uint64_t hash, char name[
 
 static int write_todo(const struct csink_spool *spool, const char *name, const struct csink_send_todo *todo)
 {
-	struct file_name file = file_of("", name, TODO);
+	struct file_name file = file_of("", name, UNSENT);
 	CSINK_AUTO_CLOSE int fd = openat(spool->fd, file.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	return fd < 0 ? -errno : csink_send_todo_write(fd, todo) ?: sync_file(fd);
@@ -439,7 +439,7 @@ static int add(struct csink_spool *spool, const char *file, const struct csink_s
 	if (!err && renameat(spool->fd, NEW, spool->fd, to.text))
 		err = -errno;
 	if (err)
-		drop_file(spool, "", name, TODO);
+		drop_file(spool, "", name, UNSENT);
 	else
 		sync_file(spool->fd);
 	return err;
@@ -482,7 +482,7 @@ int csink_spool_begin(struct csink_spool *spool, const struct csink_send_setting
 
 int csink_spool_open_todo(const struct csink_spool *spool, const char *name)
 {
-	struct file_name file = file_of("", name, TODO);
+	struct file_name file = file_of("", name, UNSENT);
 	int fd = openat(spool->fd, file.text, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	return fd < 0 ? -errno : fd;

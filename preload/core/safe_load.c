@@ -1,9 +1,8 @@
 /*
  * Loads that survive bad addresses: the kernel is asked whether a page can be read, by a call that fails either way.
  *
- * rt_sigprocmask(2) first copies the new set from user memory (EFAULT when it cannot) and only then looks at `how`
- * (EINVAL for one that does not exist), so that an impossible `how` makes it a probe that changes nothing. It opens
- * nothing, takes no fd, and every seccomp filter that lets libc live allows it. Any thread; async-signal-safe.
+ * csink_raw_try_load() changes and opens nothing, takes no fd, and every seccomp filter that lets libc live allows it.
+ * Any thread; async-signal-safe.
  */
 #include "preload/core/safe_load.h"
 
@@ -14,8 +13,6 @@
 #include "preload/core/calls_off.h"
 
 #define PAGE 4096UL /* the smallest page; on larger ones a probe is merely asked more often */
-#define HOW_NONE (-1L)
-#define KERNEL_SIGSET_BYTES 8L
 
 volatile uint32_t csink_calls_off;
 
@@ -24,8 +21,7 @@ static bool page_readable(uintptr_t addr)
 {
 	const void *first = (const void *)(addr & ~(PAGE - 1));
 
-	return first && !csink_calls_are_off(CSINK_CALLS_PROBE) &&
-	       csink_rawcall(SYS_rt_sigprocmask, HOW_NONE, first, NULL, KERNEL_SIGSET_BYTES) == -EINVAL;
+	return first && !csink_calls_are_off(CSINK_CALLS_PROBE) && csink_raw_try_load(first) == -EINVAL;
 }
 
 bool csink_readable(uintptr_t addr, uintptr_t bytes)

@@ -156,14 +156,11 @@ long csink_lock_futexes(uintptr_t words, uintptr_t nr, uintptr_t flags, const st
 	return csink_next_syscall(FUTEX_WAITV_CALL, words, nr, flags, caller->more[0], caller->more[1]);
 }
 
-/* The kernel reads the set before it refuses how it is to be changed: see safe_load.c. */
 uintptr_t csink_lock_first_word(uintptr_t words, uintptr_t nr)
 {
 	const uint64_t *word = (const uint64_t *)words + 1; /* struct futex_waitv: value, address, flags */
 
-	if (!words || !nr || csink_rawcall(SYS_rt_sigprocmask, -1L, word, NULL, sizeof(*word)) != -EINVAL)
-		return 0;
-	return *word;
+	return words && nr && csink_raw_try_load(word) == -EINVAL ? *word : 0;
 }
 
 long csink_lock_futex(uintptr_t word, uintptr_t operation, uintptr_t value, const struct csink_caller *caller)

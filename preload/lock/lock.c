@@ -77,7 +77,7 @@ static void choose_tries(void)
 /* ---- who waits ---- */
 
 /* A slot's releases are four pages: 40 bytes each. */
-enum { NR_SLOTS = 4096, NR_RELEASES = 409, FEW = 100, BEING_WALKED = UINT32_MAX, READER = UINT32_MAX };
+enum { NR_SLOTS = 4096, NR_RELEASES = 409, FEW = 100, BEFORE = 16, BEING_WALKED = UINT32_MAX, READER = UINT32_MAX };
 
 /* A release of a lock that somebody waited for. */
 struct release {
@@ -107,7 +107,8 @@ struct wait {
 	const void *lock; /* NULL: there is none */
 	uint64_t begin_ns, end_ns;
 	uint32_t waiter;
-	uint32_t first_release, last_release; /* of the slot, by their numbers */
+	/* Of the slot, by their numbers: as the wait began, once its stack was walked, and at its end. */
+	uint32_t seen_release, first_release, last_release;
 	uint32_t owner;                 /* of a lock that processes share: who had it as the wait began; 0: not known */
 	bool is_shared;                 /* it is such a lock, and this thread has it now */
 	bool is_late;                   /* who released it last was still being walked */
@@ -231,18 +232,24 @@ static void date(const struct wait *wait, const struct cuts *cuts)
 	__atomic_store_n(&entry->delay_ns, wait->begin_ns + ((uint64_t)last->at << cuts->shift), __ATOMIC_RELEASE);
 }
 
-/* Those of the slot that came in a wait. Of those that were overwritten, it is not known whose they were. */
+/*
+ * Those of the slot that came in a wait. Of those that were overwritten, it is not known whose they were. A thread has
+ * its number before its time: a few of those that were seen as the wait began may be of the wait.
+ */
 static void take_releases(const struct wait *wait, const struct slot *slot, struct cuts *cuts)
 {
 	struct release *all = atomic_load_explicit(&slot->releases, memory_order_acquire);
 	uint64_t ns = wait->end_ns - wait->begin_ns;
+	uint32_t nr = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
+	uint32_t from = nr - CSINK_MIN(nr - (wait->seen_release - BEFORE), NR_RELEASES);
 
 	cuts->all = cuts->few;
 	cuts->nr = 0;
 	cuts->cap = FEW;
 	cuts->is_late = cuts->is_cut = false;
 	cuts->shift = ns >> 32 ? 32 - (uint32_t)__builtin_clzll(ns) : 0;
-	for (uint32_t i = 0; all && i < NR_RELEASES; i++) {
+	for (uint32_t n = from; all && n != nr; n++) {
+		uint32_t i = n % NR_RELEASES;
 		uint64_t time_ns = atomic_load_explicit(&all[i].time_ns, memory_order_acquire);
 		uint64_t had_ns = atomic_load_explicit(&all[i].had_ns, memory_order_relaxed);
 		uint32_t holder = atomic_load_explicit(&all[i].holder, memory_order_relaxed), k;
@@ -267,9 +274,7 @@ static void take_releases(const struct wait *wait, const struct slot *slot, stru
 			cuts->all[k] = cuts->all[k - 1];
 		cuts->all[k] = cut;
 	}
-	cuts->is_cut |=
-		wait->last_release != wait->first_release &&
-		atomic_load_explicit(&slot->nr_releases, memory_order_relaxed) - wait->first_release > NR_RELEASES;
+	cuts->is_cut |= wait->last_release != wait->first_release && nr - wait->first_release > NR_RELEASES;
 }
 
 /* Of a lock that processes share: did another one have it as the wait began? */
@@ -471,7 +476,10 @@ static uint32_t begin_wait(struct wait *wait, struct slot *slot, const struct cs
 static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct slot *slot = slot_of(lock);
-	struct wait wait = {.lock = lock, .begin_ns = csink_lock_agent.now_ns(), .nr_forks = csink_lock_nr_forks};
+	struct wait wait = {.lock = lock,
+			    .seen_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed),
+			    .begin_ns = csink_lock_agent.now_ns(),
+			    .nr_forks = csink_lock_nr_forks};
 	uint64_t mask;
 	uint32_t nr;
 	int err;

@@ -55,7 +55,7 @@ calls() { # TITLE RATE OPTIONS...
 		python3 -B "$FRAMES/calls.py" "$FRAMES/Work.java.calls" all.pb.gz "$one_in" >out 2>&1
 		judged=$?
 	fi
-	is "$judged:$(grep -c '^[0-9]* stacks judged' out)" 0:1 "$title at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
+	is "$judged:$(grep -c '^[1-9][0-9]* stacks judged' out)" 0:1 "$title at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
 }
 
 names() { # TITLE OPTIONS... that let code stay where it was made
@@ -84,7 +84,7 @@ yields() { # TITLE OPTIONS...
 	countersink -q -F 5000 -o yields.pb.gz -- "$home/bin/java" "$@" -cp classes Yields 8 2 >out 2>err </dev/null
 	is "$?:$(cat out err)" "0:done" "$title: virtual threads that give up their turn run as without countersink"
 	countersink export -f folded -e samples yields.pb.gz | awk '
-		{ all += $NF; whole += $0 ~ /^(__)?(clone3?|_start)[ ;]/ ? $NF : 0; copied += /;\[callers in the heap\];.*[Tt]haw/ ? $NF : 0 }
+		{ all += $NF; whole += $0 ~ /^((__)?(clone3?|_start)|\[(libc|java)[^;]*\])[ ;]/ ? $NF : 0; copied += /;\[callers in the heap\];.*[Tt]haw/ ? $NF : 0 }
 		END { print (all >= 500 && copied >= 20 ? "enough" : all + 0 " and " copied + 0), (all - whole <= all / 500 ? "whole" : all - whole " of " all) }' >judged
 	is "$(cat judged)" "enough whole" "$title: stacks of virtual threads are whole, also while their frames are copied back"
 }
@@ -154,9 +154,11 @@ while read -r home version; do
 	ok "JDK $version: hardly any code has no name ($share % of the samples)" test "$share" -le 1
 	calls "JDK $version" 20000
 	calls "JDK $version, C1 alone" 20000 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-	names "JDK $version, C1 alone" -XX:TieredStopAtLevel=1
-	names "JDK $version, C2 alone" -XX:-TieredCompilation
-	names "JDK $version, all compilers" -XX:-ClassUnloading # with which no code is freed
+	if [ "$version" -ge 17 ]; then # which write maps for perf
+		names "JDK $version, C1 alone" -XX:TieredStopAtLevel=1
+		names "JDK $version, C2 alone" -XX:-TieredCompilation
+		names "JDK $version, all compilers" -XX:-ClassUnloading # with which no code is freed
+	fi
 	if [ "$version" -ge 21 ]; then
 		yields "JDK $version"
 		yields "JDK $version, C1 alone" -XX:TieredStopAtLevel=1

@@ -114,7 +114,7 @@ is "$(countersink report --by process --focus '^heavy$' fork.pb.gz | grep -cE ' 
 made empty.pb.gz -F 2000 -- empty 200
 unlike "$(report empty.pb.gz)" '\[jit\]|^  (note|warning)' "an empty list: nothing is named, and nothing reported"
 made version.pb.gz -F 2000 -- version 200
-like "$(countersink report version.pb.gz)" 'note .*its list for debuggers is of a version other than 1$' "a list of another version is reported"
+like "$(countersink report version.pb.gz)" 'note .*its list for debuggers is not of version 1$' "a list of another version is reported"
 unlike "$(cat folded)" ';(heavy|light) ' "a list of another version: its code has no names"
 for how in damaged ring cut; do
 	made "$how.pb.gz" -F 5000 -- "$how" 200

@@ -9,19 +9,23 @@ import glob, os, time
 def work():
     sum(i * i for i in range(100))
 end = time.time() + 60
-while not glob.glob("s.*.pb.gz") and time.time() < end:
-    work()
+def work_until_next_slice():
+    before = len(glob.glob("s.*.pb.gz"))
+    while len(glob.glob("s.*.pb.gz")) == before and time.time() < end:
+        work()
+work_until_next_slice()
 def number(i):
     names = {}
     exec(compile(f"def function_{i}(n):\n    while n: n -= 1\n", "long" * 100, "exec"), names)
     names[f"function_{i}"](9000)
 for i in range(6000):
     number(i)
+    if i % 400 == 399:
+        work_until_next_slice()  # however fast the machine is, one slice begins between half full and full
 times = os.times()
 print(times.user + times.system)
-before = len(glob.glob("s.*.pb.gz"))
-while len(glob.glob("s.*.pb.gz")) < before + 2 and time.time() < end:
-    sum(i * i for i in range(10000))
+work_until_next_slice()
+work_until_next_slice()
 E2
 countersink -q -F 3989 --max-memory=1 --rotate=0.3s --keep=0 -o s.%p.pb.gz -- python3 functions.py >said 2>err
 is "$?" 0 "a program of 6000 functions, with a recording of 1 MiB: its status"

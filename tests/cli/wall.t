@@ -36,7 +36,7 @@ for profile in p h; do
 	is "$("$COUNTERSINK" report --wall $profile.pb.gz | grep -c '^  warning  *critical % is not reliable: the path has samples of [0-9]* % of the time')" \
 		"$(is_incomplete $profile.pb.gz)" "$profile: an incomplete critical path is reported"
 done
-is "$("$COUNTERSINK" report --wall --no-pager p.pb.gz | grep -A3 'critical %' | tail -n+2 | wc -l)" 3 'report --wall prints a table'
+is "$("$COUNTERSINK" report --wall --no-pager p.pb.gz | grep -EA3 '^ +self % .*critical %' | tail -n+2 | wc -l)" 3 'report --wall prints a table'
 cpu=$(share p.pb.gz pool_serial task-clock)
 wall=$(share p.pb.gz pool_serial wall)
 critical=$(share p.pb.gz pool_serial critical)

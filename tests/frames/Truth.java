@@ -54,7 +54,10 @@ public class Truth {
 		}
 	}
 
-	record Square(int side) implements Shape {
+	static class Square implements Shape {
+		private final int side;
+
+		Square(int side) { this.side = side; }
 		public int area() {
 			return here() * side;
 		}
@@ -140,12 +143,12 @@ public class Truth {
 	}
 
 	static int switches(Object o) {
-		if (o instanceof String s && s.length() > 2)
+		if (o instanceof String && ((String) o).length() > 2)
 			return here();
-		return switch (o.hashCode() & 1) {
-			case 0 -> here();
-			default -> { here(); yield 2; }
-		};
+		switch (o.hashCode() & 1) {
+			case 0: return here();
+			default: here(); return 2;
+		}
 	}
 
 	public static int reflected(int n) {

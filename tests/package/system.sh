@@ -48,3 +48,29 @@ files() {
 
 # What a profile of this must name.
 BUSY='sub busy { my $s = 0; $s += $_ * $_ for 1 .. 100000; $s } busy() for 1 .. 60; print "done\n"'
+
+# tarball FILE TREE MACHINE READELF: the points of a binary tarball of any machine, unpacked in TREE.
+tarball() {
+	is "$(tar -tf "$1" | cut -d/ -f1 | sort -u)" "${2##*/}" "all is in one directory"
+	is "$(tar --numeric-owner -tvf "$1" | awk '{ print $2 }' | sort -u)" 0/0 "which belongs to root, whatever user made it"
+	is "$("$4" -d "$2/bin/countersink" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libm|libc|libdl|libpthread|librt|ld-linux.*)\.so\.[0-9]$')" "" \
+		"the launcher needs libraries of glibc alone"
+	like "$("$4" -d "$2/bin/countersink")" 'libc\.so\.6' "and that one, so that it can load others"
+	for file in bin/countersink lib/countersink/libcountersink.so lib/libcountersink-api.so; do
+		unlike "$("$4" -SW "$2/$file")" '\.debug_info' "$file is stripped"
+	done
+	like "$(head -n 1 "$2/README")" "^countersink $VERSION for Linux on $3\$" "README has the machine"
+	# The README names the glibc that is needed; it is compared with what the loader checks.
+	glibc=$(sed -n 's/^Needs: glibc \([0-9.]*\) or later.*/\1/p' "$2/README")
+	is "$(find "$2" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec "$4" -V {} + 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1)" \
+		"$glibc" "README has the glibc that it needs ($glibc)"
+	third=$2/share/doc/countersink/THIRD-PARTY
+	like "$(head -n 1 "$third")" 'Debian GNU/Linux 11' "THIRD-PARTY has the release whose libraries they are"
+	for project in bzip2 elfutils libiberty libunwind xz-utils zlib; do
+		like "$(cat "$third")" "^  $project [0-9:]" "THIRD-PARTY has the version of $project"
+	done
+	for licence in GPL-2 LGPL-3; do
+		like "$(grep -A8 "^======== $licence =" "$third")" 'GNU (LESSER )?GENERAL PUBLIC LICENSE' "and the text of $licence"
+	done
+	ok "the licence is there" cmp "$SRC/LICENSE" "$2/share/doc/countersink/LICENSE"
+}

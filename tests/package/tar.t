@@ -10,27 +10,7 @@ TREE=countersink-$VERSION-linux-$MACHINE
 mkdir first
 tar -C first -xf "$PACKAGES/$TREE.tar.xz"
 HERE=$TMP/first/$TREE
-is "$(tar -tf "$PACKAGES/$TREE.tar.xz" | cut -d/ -f1 | sort -u)" "$TREE" "all is in one directory"
-is "$(tar --numeric-owner -tvf "$PACKAGES/$TREE.tar.xz" | awk '{ print $2 }' | sort -u)" 0/0 "which belongs to root, whatever user made it"
-
-is "$(readelf -d "$HERE/bin/countersink" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libm|libc|libdl|libpthread|librt|ld-linux.*)\.so\.[0-9]$')" "" \
-	"the launcher needs libraries of glibc alone"
-like "$(readelf -d "$HERE/bin/countersink")" 'libc\.so\.6' "and that one, so that it can load others"
-for file in bin/countersink lib/countersink/libcountersink.so lib/libcountersink-api.so; do
-	unlike "$(readelf -SW "$HERE/$file")" '\.debug_info' "$file is stripped"
-done
-# The README names the glibc that is needed; it is compared with what the loader checks.
-glibc=$(sed -n 's/^Needs: glibc \([0-9.]*\) or later.*/\1/p' "$HERE/README")
-is "$(find "$HERE" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec readelf -V {} + 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1)" \
-	"$glibc" "README has the glibc that it needs ($glibc)"
-THIRD=$HERE/share/doc/countersink/THIRD-PARTY
-for project in bzip2 elfutils libiberty libunwind xz-utils zlib; do
-	like "$(cat "$THIRD")" "^  $project [0-9:]" "THIRD-PARTY has the version of $project"
-done
-for licence in GPL-2 LGPL-3; do
-	like "$(grep -A8 "^======== $licence =" "$THIRD")" 'GNU (LESSER )?GENERAL PUBLIC LICENSE' "and the text of $licence"
-done
-ok "the licence is there" cmp "$SRC/LICENSE" "$HERE/share/doc/countersink/LICENSE"
+tarball "$PACKAGES/$TREE.tar.xz" "$HERE" "$MACHINE" readelf
 
 # works TREE WHAT: a command is profiled by the tree's launcher and library.
 works() {

@@ -228,6 +228,9 @@ static void *hold_each(void *arg)
 	for (long i = 0; i < (long)arg; i++) {
 		pthread_mutex_lock(&many[i]);
 		held = i + 1;
+		while (__atomic_load_n(&many[i].__data.__lock, __ATOMIC_RELAXED) !=
+		       2) /* as glibc marks one that is waited for */
+			sched_yield();
 		nanosleep(&soon, NULL);
 		pthread_mutex_unlock(&many[i]);
 		while (taken <= i)

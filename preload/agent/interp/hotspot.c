@@ -83,19 +83,11 @@ static bool mix_symbol(struct csink_interp_walk *walk, const struct csink_hotspo
 		       uint64_t *identity)
 {
 	bool ok = true;
-	uint64_t bytes = csink_hotspot_load(walk, vm, symbol, HOTSPOT_SYMBOL_LENGTH, &ok), word;
-	uintptr_t at = symbol + vm->at[HOTSPOT_SYMBOL_TEXT], end = at + CSINK_MIN(bytes, (uint64_t)HASHED_TEXT);
+	uint64_t bytes = csink_hotspot_load(walk, vm, symbol, HOTSPOT_SYMBOL_LENGTH, &ok);
 
-	for (uintptr_t word_at = at & ~(uintptr_t)7; ok && word_at < end; word_at += 8) {
-		ok = csink_interp_load(walk, word_at, &word);
-		if (end - word_at < 8)
-			word &= (1ULL << 8 * (end - word_at)) - 1;
-		if (word_at < at)
-			word >>= 8 * (at - word_at);
-		*identity = csink_interp_mix(*identity, word);
-	}
 	*identity = csink_interp_mix(*identity, symbol + bytes);
-	return ok;
+	return ok && csink_interp_mix_text(walk, symbol + vm->at[HOTSPOT_SYMBOL_TEXT],
+					   CSINK_MIN(bytes, (uint64_t)HASHED_TEXT), identity);
 }
 
 /*

@@ -643,21 +643,22 @@ static bool leaf_by_anchor(const struct csink_hotspot *vm, const struct csink_ma
 
 /*
  * The frames above were moved to the heap with a virtual thread, and come back one by one: where the last of those that
- * are here returns to brings the next one. Behind them on the stack is the frame that runs the virtual thread.
+ * are here returns to brings the next one. Behind them on the stack is the frame that runs the virtual thread, perhaps
+ * behind arguments. JDK 21 does not export what code that is: the frame's end is the first return address.
  */
 static bool step_over_barrier(const struct csink_hotspot *vm, struct csink_made_frame *frame)
 {
 	uintptr_t pc = vm->bytes[HOTSPOT_RETURN_PC] ? csink_load_known(vm->at[HOTSPOT_RETURN_PC]) : 0;
 	struct csink_hotspot_blob blob;
+	bool is_known = pc && csink_hotspot_blob(vm, pc, &blob) && blob.frame_bytes;
+	uint32_t nr = is_known ? MAX_SEARCH : MAX_SEARCH + MAX_PUSHED;
 
-	if (!pc || !csink_hotspot_blob(vm, pc, &blob) || !blob.frame_bytes)
-		return false;
-	/* Its arguments may be between. */
-	for (uintptr_t sp = frame->sp; sp <= frame->sp + 8 * MAX_SEARCH; sp += 8) {
+	for (uintptr_t sp = frame->sp; sp <= frame->sp + 8UL * nr; sp += 8) {
 		struct csink_made_frame at = {.sp = sp, .load = frame->load};
 		struct csink_hotspot_leaf leaf;
 
-		if (!follow(&blob, &at, HOTSPOT_WHOLE, &leaf) || return_to(vm, leaf.ra, 0) == NO_CALL)
+		if (!follow(&blob, &at, is_known ? HOTSPOT_WHOLE : HOTSPOT_PUSHED, &leaf) ||
+		    leaf.ra - vm->low >= vm->high - vm->low || return_to(vm, leaf.ra, 0) == NO_CALL)
 			continue;
 		go_to_caller(frame, &leaf);
 		return true;

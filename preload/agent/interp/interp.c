@@ -219,6 +219,23 @@ bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, 
 	       csink_interp_load(walk, memory + csink_load_known(place + sizeof(module)) + offset, value);
 }
 
+bool csink_interp_mix_text(struct csink_interp_walk *walk, uintptr_t text, uint64_t bytes, uint64_t *identity)
+{
+	uintptr_t end = text + bytes;
+	uint64_t word;
+
+	for (uintptr_t at = text & ~(uintptr_t)7; at < end; at += 8) {
+		if (!csink_interp_load(walk, at, &word))
+			return false;
+		if (end - at < 8)
+			word &= (1ULL << 8 * (end - at)) - 1;
+		if (at < text)
+			word >>= 8 * (text - at);
+		*identity = csink_interp_mix(*identity, word);
+	}
+	return true;
+}
+
 CSINK_RARE int32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to,
 				     uint32_t room)
 {

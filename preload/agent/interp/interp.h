@@ -293,6 +293,9 @@ static inline uint64_t csink_interp_mix(uint64_t identity, uint64_t word)
 	return identity ^ identity >> 29;
 }
 
+/** Mix text into an identity: its words, without what is not in it. False: it cannot be read. Context: signal. */
+bool csink_interp_mix_text(struct csink_interp_walk *walk, uintptr_t text, uint64_t bytes, uint64_t *identity);
+
 /**
  * Copy text: @bytes, or up to a NUL if one comes earlier, at most @room of them. Returns how many bytes were copied,
  * without a NUL at their end; -1: they cannot be read. Context: signal.

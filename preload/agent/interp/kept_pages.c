@@ -17,6 +17,7 @@ enum {
 	UNIT_SHIFT = 16,
 	MORE_SHIFT = 8, /* of large units */
 	BLOCK_SHIFT = 5,
+	BLOCK_UNITS = 1 << BLOCK_SHIFT,
 	HALF = 32,
 	LEAST_UNITS = 2,
 	LARGE_UNITS = 2 << MORE_SHIFT,
@@ -27,33 +28,37 @@ enum {
 	UNDER_WAY = 0xffff
 };
 
-static _Atomic uint64_t *areas; /* NULL: nothing is kept */
+static _Atomic uint64_t *_Atomic areas; /* NULL: nothing is kept */
 
 _Atomic uint64_t csink_kept_state;
 
 void csink_kept_begin(void)
 {
-	_Atomic uint64_t *none = NULL, *made = areas ? NULL : csink_private_get(NR_WORDS * sizeof(*areas));
+	_Atomic uint64_t *none = NULL, *made = areas ? NULL : csink_private_get(NR_WORDS * sizeof(*made));
 
 	if (made)
-		__atomic_compare_exchange_n(&areas, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+		atomic_compare_exchange_strong(&areas, &none, made);
+}
+
+static uint64_t units_up(uintptr_t address)
+{
+	return (address + (1UL << UNIT_SHIFT) - 1) >> UNIT_SHIFT;
 }
 
 bool csink_kept_is_on(void)
 {
-	return __atomic_load_n(&areas, __ATOMIC_RELAXED);
+	return atomic_load_explicit(&areas, memory_order_relaxed);
 }
 
 /* Blocks of large units have the numbers that no block of small ones has. */
 static uint64_t number_of(uint64_t unit, bool is_large)
 {
-	return unit >> BLOCK_SHIFT | (uint64_t)is_large << 30;
+	return unit >> BLOCK_SHIFT | (uint64_t)is_large << (HALF - 2);
 }
 
 static _Atomic uint64_t *set_of(uint64_t number)
 {
-	return &__atomic_load_n(&areas,
-				__ATOMIC_ACQUIRE)[(number * 0x9e3779b97f4a7c15ULL >> (64 - SETS_SHIFT)) * SET_WORDS];
+	return &areas[(number * 0x9e3779b97f4a7c15ULL >> (64 - SETS_SHIFT)) * SET_WORDS];
 }
 
 /* The units of a word, if it is that block's. */
@@ -69,12 +74,12 @@ static void add(uint64_t number, uint32_t units)
 	uint64_t word;
 
 	for (uint32_t i = 0; i < SET_WORDS; i++)
-		if (!(uint32_t)set[i] || set[i] >> HALF == number)
-			to = !to || units_in(set[i], number) ? &set[i] : to;
+		if (units_in(set[i], number) || (!(uint32_t)set[i] && !to))
+			to = &set[i];
 	if (!to)
 		return;
 	word = *to;
-	if (!(uint32_t)word || word >> HALF == number)
+	if (!(uint32_t)word || units_in(word, number))
 		atomic_compare_exchange_strong(to, &word, number << HALF | units_in(word, number) | units);
 }
 
@@ -91,20 +96,22 @@ static void leave(uint64_t number, uint32_t units)
 static void for_each_block(uint64_t from, uint64_t to, bool is_large, void (*call)(uint64_t number, uint32_t units))
 {
 	for (uint64_t end; from < to; from = end) {
-		end = CSINK_MIN(to, (from | 31) + 1);
-		call(number_of(from, is_large), UINT32_MAX >> (32 - (end - from)) << (from & 31));
+		end = CSINK_MIN(to, (from | (BLOCK_UNITS - 1)) + 1);
+		call(number_of(from, is_large), UINT32_MAX >> (BLOCK_UNITS - (end - from)) << from % BLOCK_UNITS);
 	}
 }
 
-/* A child does not have what its parent has kept for itself (MADV_DONTFORK, as V8 does): it starts without areas. */
 static void forget(void)
 {
-	/* What is written to is copied. */
-	for (uint32_t i = 0; areas && i < NR_WORDS; i++)
-		if (areas[i])
-			areas[i] = 0;
+	_Atomic uint64_t *words = areas;
+
+	/* In a child, a page that is written to is copied. */
+	for (uint32_t i = 0; words && i < NR_WORDS; i++)
+		if (words[i])
+			words[i] = 0;
 }
 
+/* A child does not have what its parent has kept for itself (MADV_DONTFORK, as V8 does): it starts without areas. */
 void csink_kept_forked(void)
 {
 	forget();
@@ -113,8 +120,8 @@ void csink_kept_forked(void)
 
 void csink_kept_add(const void *memory, size_t bytes)
 {
-	uint64_t from = ((uintptr_t)memory + (1UL << UNIT_SHIFT) - 1) >> UNIT_SHIFT;
-	uint64_t to = ((uintptr_t)memory + bytes) >> UNIT_SHIFT, low = to, high = to;
+	uint64_t from = units_up((uintptr_t)memory), to = ((uintptr_t)memory + bytes) >> UNIT_SHIFT, low = to,
+		 high = to;
 
 	if (!csink_kept_is_on() || from + LEAST_UNITS > to || to >> (HALF - 1))
 		return;
@@ -131,8 +138,7 @@ void csink_kept_add(const void *memory, size_t bytes)
 
 bool csink_kept_change(const void *memory, size_t bytes, bool is_gone)
 {
-	uint64_t from = (uintptr_t)memory >> UNIT_SHIFT;
-	uint64_t to = ((uintptr_t)memory + bytes + (1UL << UNIT_SHIFT) - 1) >> UNIT_SHIFT;
+	uint64_t from = (uintptr_t)memory >> UNIT_SHIFT, to = units_up((uintptr_t)memory + bytes);
 
 	if (!csink_kept_is_on())
 		return false;
@@ -163,7 +169,7 @@ static bool is_in_area(uintptr_t page)
 		_Atomic uint64_t *set = set_of(number);
 
 		for (uint32_t i = 0; i < SET_WORDS; i++)
-			if (units_in(set[i], number) >> (unit & 31) & 1)
+			if (units_in(set[i], number) >> unit % BLOCK_UNITS & 1)
 				return true;
 	}
 	return false;

@@ -155,18 +155,14 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct 
 /* The hash of a string, or the beginning of its text where no hash was needed yet. */
 static bool mix_string(struct csink_interp_walk *walk, uintptr_t string, uint64_t *identity)
 {
-	uint64_t hash, bytes, word = 0;
+	uint64_t hash, bytes;
 
 	if (!csink_interp_load(walk, string + STRING_HASH, &hash) ||
 	    !csink_interp_load(walk, string + STRING_BYTES, &bytes))
 		return false;
 	*identity = csink_interp_mix(csink_interp_mix(*identity, hash), bytes);
-	for (uint64_t at = 0; !hash && at < CSINK_MIN(bytes, (uint64_t)HASHED_TEXT); at += 8) {
-		if (!csink_interp_load(walk, string + STRING_TEXT + at, &word))
-			return false;
-		*identity = csink_interp_mix(*identity, word);
-	}
-	return true;
+	return hash ||
+	       csink_interp_mix_text(walk, string + STRING_TEXT, CSINK_MIN(bytes, (uint64_t)HASHED_TEXT), identity);
 }
 
 /* Identified by name: closures of a function in C are copies of it, and some calls have a function made for them. */

@@ -203,27 +203,17 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct 
 	return true;
 }
 
-/* Mix the end of a text, which differs between files of one directory: its words, without what is not in it. */
+/* Mix the end of a text, which differs between files of one directory. */
 static bool mix_string(struct csink_interp_walk *walk, uintptr_t string, uint64_t *identity)
 {
-	uintptr_t text, end, at;
-	uint64_t bytes, word, copy[OBJECT_WORDS];
-	bool ok = true;
+	uintptr_t text;
+	uint64_t bytes, nr, copy[OBJECT_WORDS];
 
 	if (!load_string(walk, string, copy, &text, &bytes))
 		return false;
 	*identity = csink_interp_mix(*identity, bytes);
-	end = text + bytes;
-	text = end - CSINK_MIN(bytes, (uint64_t)HASHED_TEXT);
-	for (at = text & ~(uintptr_t)7; at < end && ok; at += sizeof(word)) {
-		word = word_at(walk, at, &ok);
-		if (at < text)
-			word >>= 8 * (text - at);
-		if (end - at < sizeof(word))
-			word <<= 8 * (at + sizeof(word) - end);
-		*identity = csink_interp_mix(*identity, word);
-	}
-	return ok;
+	nr = CSINK_MIN(bytes, (uint64_t)HASHED_TEXT);
+	return csink_interp_mix_text(walk, text + bytes - nr, nr, identity);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */

@@ -103,6 +103,10 @@ static const char exports[] = "class_JSFunction__shared__SharedFunctionInfo\0\0"
 
 enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
 
+static const char unknown[] =
+	"JavaScript frames are not read: this version of V8 has other fields or frames; node 18 to 24 "
+	"is supported";
+
 static uint32_t nr_threads; /* that have run JavaScript; atomic */
 
 /* Its value, or -1. */
@@ -124,8 +128,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	const char *name = exports;
 
 	_Static_assert(sizeof(values) <= sizeof(to->data), "one a value");
-	*why = "JavaScript frames are not read: this version of V8 does not export where its fields are; node 18 to "
-	       "24 is supported";
+	*why = unknown;
 	if (!csink_elf_look(object, CSINK_SIGN_V8_TOO, STT_OBJECT, NULL))
 		return csink_elf_look(object, CSINK_SIGN_V8, STT_FUNC, NULL) ? -1 : 0;
 	for (size_t i = 0; i < NR_VALUES; i++, name++) {
@@ -396,26 +399,24 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t shared, struct cs
  */
 static bool identify(struct csink_interp_walk *walk, uint64_t shared, uint64_t *identity)
 {
-	uint64_t script = script_of(walk, shared);
+	uint64_t script = script_of(walk, shared), of = walk->interpreter->module, word;
 	char name[HASHED_TEXT];
 	struct text text = {.to = name, .room = sizeof(name)};
 	struct scope scope;
-	uint64_t word;
 	bool ok = true;
 
-	*identity = walk->interpreter->module;
 	if (script) {
-		*identity = csink_interp_mix(*identity, csink_v8_word(walk, script + SCRIPT_ID, &ok));
-		*identity = csink_interp_mix(*identity, walk->room->own);
+		of = csink_interp_mix(of, csink_v8_word(walk, script + SCRIPT_ID, &ok));
+		of = csink_interp_mix(of, walk->room->own);
 		word = csink_v8_word(walk, shared - TAG + csink_v8_layout(walk)->flags, &ok);
-		*identity = csink_interp_mix(*identity, word >> ID_SHIFT);
-		return ok;
+		of = csink_interp_mix(of, word >> ID_SHIFT);
+	} else {
+		ok = read_name(walk, shared, &scope) && put_if_string(walk, scope.name, &text);
+		for (uint32_t i = 0; i < text.nr; i++)
+			of = csink_interp_mix(of, (uint8_t)name[i]);
 	}
-	if (!read_name(walk, shared, &scope) || !put_if_string(walk, scope.name, &text))
-		return false;
-	for (uint32_t i = 0; i < text.nr; i++)
-		*identity = csink_interp_mix(*identity, (uint8_t)name[i]);
-	return true;
+	*identity = of;
+	return ok;
 }
 
 /* Not what the frames of all JavaScript code are like: this is another V8 than the one that is described here. */
@@ -425,8 +426,7 @@ static void miss(struct csink_interp_walk *walk)
 
 	if (!walk->room->own && !__atomic_load_n(&nr_threads, __ATOMIC_RELAXED) &&
 	    __atomic_add_fetch(&nr_misses, 1, __ATOMIC_RELAXED) == MAX_MISSES)
-		csink_interp_refuse(walk, "JavaScript frames are not read: this version of V8 has other frames; node "
-					  "18 to 24 is supported");
+		csink_interp_refuse(walk, unknown);
 }
 
 /* A thread runs JavaScript for the first time: it has an isolate of its own, perhaps with a copy of the builtins. */
@@ -437,47 +437,48 @@ static void begin_thread(struct csink_interp_walk *walk)
 }
 
 /*
- * The function of the innermost frame where it has not been stored yet, or is not part of the frame any more. The
- * caller passes it in a register, which the first instructions leave alone. Behind the end of
- * the frame, its memory is as it was.
+ * The function of a frame that it has not been stored in yet, or is not part of any more. The caller passes it in a
+ * register, which the first instructions leave alone, and so does V8's own code that makes the frame, which runs above
+ * it. Behind the end of the frame, its memory is as it was.
  */
-static uint64_t function_at_edge(struct csink_interp_walk *walk, uintptr_t end)
+static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct csink_v8_frame *frame)
 {
 #if defined(__x86_64__)
 	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, RET = 0xc3 };
-	/* mov %rsp, %rbp; and before the push of %rbp, where code may be invalid: mov, testb, jne or je */
-	static const uint32_t first[] = {0xe58948, 0x598b48, 0x43f6, 0x850f, 0x0574},
-			      masks[] = {0xffffff, 0xffffff, 0xffff, 0xffff, 0xffff};
+	uint64_t code = 0, function = frame->is_innermost && frame->end == frame->begin + 8;
 
-	uint64_t code = 0, function = 0;
-
-	csink_interp_load(walk, csink_context_pc(walk->context), &code);
-	function = (uint8_t)code >= PUSH_FIRST && (uint8_t)code <= PUSH_LAST;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(first); i++)
-		function |= (code & masks[i]) == first[i];
+	if (frame->begin == csink_context_sp(walk->context)) {
+		csink_interp_load(walk, frame->pc, &code);
+		function = (uint8_t)code >= PUSH_FIRST && (uint8_t)code <= PUSH_LAST;
+		/* mov %rsp, %rbp; before the push of %rbp, where code may be invalid: mov, testb, jne or je; where code
+		 * that is not optimized begins: mov to %r12, mov or xor of %ebx */
+		function |= (code & 0xffffff) == 0xe58948 || (code & 0xffffff) == 0x598b48 ||
+			    (uint16_t)code == 0x43f6 || (uint16_t)code == 0x850f || (uint16_t)code == 0x0574 ||
+			    (uint16_t)code == 0xbc49 || (uint8_t)code == 0xbb || (uint8_t)code == 0x33;
+	}
 	if (function)
 		return (uint64_t)walk->context->uc_mcontext.gregs[REG_RDI];
 	/* The function's own return comes after the removal of arguments. Most of V8's own code has no frame at all. */
-	if ((uint8_t)code != RET && end == csink_context_sp(walk->context) + 8 &&
-	    !csink_v8_is_own_code(walk, csink_context_pc(walk->context)))
-		csink_interp_load(walk, end + (uintptr_t)FRAME_FUNCTION, &function);
+	if ((uint8_t)code != RET && frame->end == csink_context_sp(walk->context) + 8 &&
+	    !csink_v8_is_own_code(walk, frame->pc))
+		csink_interp_load(walk, frame->end + (uintptr_t)FRAME_FUNCTION, &function);
 	return function;
 #else
 	(void)walk;
-	(void)end;
+	(void)frame;
 	return 0;
 #endif
 }
 
-/* The function of a native frame between @begin and @end, if its code can be JavaScript's, else its marker or 0. */
-static uint64_t function_of(struct csink_interp_walk *walk, uintptr_t begin, uintptr_t end)
+/* The function of a native frame, if its code can be JavaScript's, else its marker or 0. */
+static uint64_t function_of(struct csink_interp_walk *walk, const struct csink_v8_frame *frame)
 {
 	uint64_t function, context;
 
-	if (end + (uintptr_t)FRAME_FUNCTION < begin)
-		return begin == csink_context_sp(walk->context) ? function_at_edge(walk, end) : 0;
-	if (!csink_interp_load(walk, end + (uintptr_t)FRAME_CONTEXT, &context) ||
-	    !csink_interp_load(walk, end + (uintptr_t)FRAME_FUNCTION, &function))
+	if (frame->end + (uintptr_t)FRAME_FUNCTION < frame->begin)
+		return function_at_edge(walk, frame);
+	if (!csink_interp_load(walk, frame->end + (uintptr_t)FRAME_CONTEXT, &context) ||
+	    !csink_interp_load(walk, frame->end + (uintptr_t)FRAME_FUNCTION, &function))
 		return 0;
 	return context & TAG ? function : context;
 }
@@ -701,7 +702,7 @@ static void walk_v8(struct csink_interp_walk *walk)
 
 		frame.end = walk->room->cfas[i];
 		if (frame.end != UINTPTR_MAX && frame.begin != UINTPTR_MAX)
-			function = function_of(walk, frame.begin, frame.end);
+			function = function_of(walk, &frame);
 		is_function = function & TAG;
 		if (is_function && !walk->room->kept) /* most threads of a program have no functions */
 			walk->room->kept = csink_private_get(sizeof(struct kept));

@@ -18,7 +18,6 @@
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/lifecycle/seccomp_filter.h"
-#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/agent/unwind/modules.h"

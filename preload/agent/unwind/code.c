@@ -32,11 +32,11 @@ static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
 }
 
 #if defined(__x86_64__)
+enum { NEAR_BEFORE = 12 }; /* bytes that are read before an address */
+
 void csink_code_read_near(uintptr_t pc, struct csink_code_near *near)
 {
-	enum { BEFORE = 12 };
-
-	near->start = take_code(pc - BEFORE, near->bytes, sizeof(near->bytes)) ? pc - BEFORE : UINTPTR_MAX;
+	near->start = take_code(pc - NEAR_BEFORE, near->bytes, sizeof(near->bytes)) ? pc - NEAR_BEFORE : UINTPTR_MAX;
 }
 
 static bool take_near(const struct csink_code_near *near, uintptr_t pc, uint8_t *bytes, size_t nr)
@@ -142,6 +142,15 @@ static bool is_before_frame(const struct csink_code_near *near, uintptr_t pc)
 	return false;
 }
 
+/* What V8's code that is not optimized begins with: mov $size, %ebx, or xor; mov $bytecodes, %r12; a call. */
+static bool is_before_call(const struct csink_code_near *near)
+{
+	const uint8_t *code = near->bytes + NEAR_BEFORE;
+	int bytes = code[0] == 0xbb ? 5 : code[0] == 0x33 ? 2 : 0;
+
+	return code[bytes] == 0x49 && code[bytes + 1] == 0xbc && (bytes || code[-5] == 0xbb || code[-2] == 0x33);
+}
+
 bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc)
 {
 	static const char begins[][5] = {
@@ -156,7 +165,8 @@ bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc)
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (!memcmp(code, begins[i], sizeof(code)))
 			return true;
-	return code[0] == 0xc3 || code[0] == 0xc2 /* ret */ || is_behind_frame(near, pc) || is_before_frame(near, pc);
+	return code[0] == 0xc3 || code[0] == 0xc2 /* ret */ || is_behind_frame(near, pc) || is_before_frame(near, pc) ||
+	       (near->start != UINTPTR_MAX && is_before_call(near));
 }
 
 bool csink_code_has_pushed(const struct csink_code_near *near, uintptr_t pc)
@@ -164,6 +174,15 @@ bool csink_code_has_pushed(const struct csink_code_near *near, uintptr_t pc)
 	uint8_t before;
 
 	return take_near(near, pc - 1, &before, 1) && before == 0x55;
+}
+
+bool csink_code_called_first(uintptr_t ra, uint64_t r12)
+{
+	/* The object is moved to %r12 before the call, which has 5 bytes or 7. */
+	for (uintptr_t bytes = 5; bytes <= 7; bytes += 2)
+		if (code_is(ra - bytes - sizeof(r12), &r12, sizeof(r12)))
+			return true;
+	return false;
 }
 
 /* A stub, or a jump alone, as linkers put between code that is far apart. */

@@ -35,6 +35,10 @@ bool csink_code_has_word(uintptr_t pc);
 /** True if pc is at a return, or at what functions begin with: the address to return to is on top of the stack. */
 bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc);
 
+/** True if the call before a return address is the first thing that a function of V8 does, which has no frame yet: of
+ * the code that makes its frame, which finds an object in this register. */
+bool csink_code_called_first(uintptr_t ra, uint64_t r12);
+
 /** True if the instruction before pc is push %rbp. */
 bool csink_code_has_pushed(const struct csink_code_near *near, uintptr_t pc);
 #endif

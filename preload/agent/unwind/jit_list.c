@@ -484,7 +484,7 @@ static bool read_list(struct look *l, uint32_t index)
 		if (before.first)
 			note(l, &is_refused,
 			     "code that a just-in-time compiler registered has no names: its list for debuggers "
-			     "is of a version other than 1");
+			     "is not of version 1");
 		memset(&list->last, 0, sizeof(list->last));
 		return true;
 	}

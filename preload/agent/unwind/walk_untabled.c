@@ -3,6 +3,7 @@
  * of the code (code.h) and the frame pointer. In handlers of all threads; async-signal-safe.
  */
 #include "preload/agent/unwind/code.h"
+#include "preload/agent/unwind/code_copies.h"
 #include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/made_code.h"
 #include "preload/agent/unwind/modules.h"
@@ -115,6 +116,20 @@ static bool is_frame_half_made(struct csink_walker *w, const struct csink_code_n
 	*fp = top;
 	return call_at(w, w->sp + 8, ra) != CSINK_NO_CALL;
 }
+
+/*
+ * Has a function only called what makes its frame? That runs, as the innermost frame or above this one, and has no
+ * frame either. @ra: where what this frame is of returns to.
+ */
+static bool is_before_frame(struct csink_walker *w, csink_row_t row, uint64_t *ra)
+{
+	uint64_t r12 = (uint64_t)w->context->gregs[REG_R12];
+	bool is_here =
+		w->innermost ? csink_code_copies_have(w->pc) : w->sp - 8 == (uintptr_t)w->context->gregs[REG_RSP];
+
+	return is_here && !csink_row_near(row) && csink_load_word(&w->load, w->sp, ra) &&
+	       csink_code_called_first(w->innermost ? *ra : w->pc, r12);
+}
 #endif
 
 /*
@@ -185,6 +200,7 @@ static bool step_guessed(struct csink_walker *w, csink_row_t row)
 #if defined(__x86_64__)
 	uint64_t ra, fp;
 	uintptr_t cfa;
+	bool found;
 #endif
 
 	if (w->innermost) {
@@ -198,12 +214,20 @@ static bool step_guessed(struct csink_walker *w, csink_row_t row)
 	if (pushed >= 0)
 		return step_bare_call(w, (uintptr_t)pushed);
 #if defined(__x86_64__)
-	if (w->innermost && is_frame_half_made(w, &near, csink_row_near(row), &cfa, &fp, &ra))
+	found = w->innermost && is_frame_half_made(w, &near, csink_row_near(row), &cfa, &fp, &ra);
+	if (!found) {
+		/* A word is there which is never written: what lies in it may be an old address. Some objects call from
+		 * there. */
+		cfa = w->sp + 16;
+		fp = w->fp;
+		found = csink_row_reg(row) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL;
+	}
+	if (!found) {
+		cfa = w->sp + 8;
+		found = is_before_frame(w, row, &ra);
+	}
+	if (found)
 		return csink_walker_step_to(w, cfa, fp, ra);
-	/* A word is there which is never written: what lies in it may be an old address. Some objects call from there.
-	 */
-	if (csink_row_reg(row) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
-		return csink_walker_step_to(w, w->sp + 16, w->fp, ra);
 #endif
 	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w, csink_row_near(row));
 }

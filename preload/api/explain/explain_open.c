@@ -51,10 +51,10 @@ struct csink_explanation *csink_probe_fault(struct csink_probe *probe, int err, 
 
 /* ---- answers before any search ----------------------------------------------------------------------------------- */
 
-/* rt_sigprocmask reads the mask before it finds that how is none of its own: a load that cannot fault. */
+/* A call that is refused shows nothing. */
 static bool is_readable(const void *at)
 {
-	return csink_rawcall(SYS_rt_sigprocmask, -1, at, NULL, 8) != -EFAULT;
+	return csink_raw_try_load(at) != -EFAULT;
 }
 
 static bool explain_pointer(const struct csink_perf_call *call, int err, struct csink_explanation *out)
