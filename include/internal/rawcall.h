@@ -96,8 +96,8 @@ static inline int csink_raw_fstat(int fd, struct stat *st)
 
 /**
  * Try to load eight bytes: -EFAULT where they cannot be read, -EINVAL where they can, another error where the call is
- * refused. rt_sigprocmask(2) copies the set before it looks at how it is to be used, which is in no way that it has. A
- * null pointer would be no set, and gives 0. Context: any.
+ * refused. rt_sigprocmask(2) copies the set before it refuses to use it in the way -1, which it does not have. A null
+ * pointer would be no set, and gives 0: callers know that it is none. Context: any.
  */
 static inline long csink_raw_try_load(const void *at)
 {

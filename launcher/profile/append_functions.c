@@ -13,7 +13,7 @@ static const char *name_of(const struct csink_profile *p, uint32_t line)
 	return csink_profile_text(p, p->functions[p->lines[line].function].name);
 }
 
-/* The functions of a location from a line of its own on. */
+/* The functions of a location, innermost first, without the first ones. */
 static uint32_t append_from(const struct csink_profile *p, uint32_t location, uint32_t first, uint32_t most, char *text,
 			    size_t size)
 {
@@ -21,9 +21,10 @@ static uint32_t append_from(const struct csink_profile *p, uint32_t location, ui
 
 	for (uint32_t i = first; i < at->nr_lines && most; i++, most--)
 		csink_append(text, size, "%s%s", *text ? " < " : "", name_of(p, at->first_line + i));
-	if (!at->nr_lines && most--)
-		csink_append(text, size, "%s[unknown]", *text ? " < " : "");
-	return most;
+	if (at->nr_lines || !most)
+		return most;
+	csink_append(text, size, "%s[unknown]", *text ? " < " : "");
+	return most - 1;
 }
 
 uint32_t csink_append_functions(const struct csink_profile *p, uint32_t location, uint32_t most, char *text,

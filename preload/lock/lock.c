@@ -77,7 +77,14 @@ static void choose_tries(void)
 /* ---- who waits ---- */
 
 /* A slot's releases are four pages: 40 bytes each. */
-enum { NR_SLOTS = 4096, NR_RELEASES = 409, FEW = 100, BEFORE = 16, BEING_WALKED = UINT32_MAX, READER = UINT32_MAX };
+enum {
+	NR_SLOTS = 4096,
+	NR_RELEASES = 409,
+	FEW = 100,
+	NR_UNDER_WAY = 16,
+	BEING_WALKED = UINT32_MAX,
+	READER = UINT32_MAX
+};
 
 /* A release of a lock that somebody waited for. */
 struct release {
@@ -233,15 +240,17 @@ static void date(const struct wait *wait, const struct cuts *cuts)
 }
 
 /*
- * Those of the slot that came in a wait. Of those that were overwritten, it is not known whose they were. A thread has
- * its number before its time: a few of those that were seen as the wait began may be of the wait.
+ * The releases of a lock between the begin and the end of a wait. Of those that were overwritten, it is not known whose
+ * they were. A thread takes a number before its time: a few of the numbers that were given as the wait began may be of
+ * the wait. A mutex has one such thread; only readers, and locks that share the slot, could have more than are visited.
  */
 static void take_releases(const struct wait *wait, const struct slot *slot, struct cuts *cuts)
 {
 	struct release *all = atomic_load_explicit(&slot->releases, memory_order_acquire);
 	uint64_t ns = wait->end_ns - wait->begin_ns;
 	uint32_t nr = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed);
-	uint32_t from = nr - CSINK_MIN(nr - (wait->seen_release - BEFORE), NR_RELEASES);
+	uint32_t nr_new = nr - wait->seen_release + NR_UNDER_WAY;
+	uint32_t from = nr - CSINK_MIN(nr_new, CSINK_MIN(nr, (uint32_t)NR_RELEASES));
 
 	cuts->all = cuts->few;
 	cuts->nr = 0;
@@ -476,14 +485,14 @@ static uint32_t begin_wait(struct wait *wait, struct slot *slot, const struct cs
 static int wait_for(void *lock, uintptr_t b, uintptr_t c, enum csink_lock_how how, const struct csink_caller *caller)
 {
 	struct slot *slot = slot_of(lock);
-	struct wait wait = {.lock = lock,
-			    .seen_release = atomic_load_explicit(&slot->nr_releases, memory_order_relaxed),
-			    .begin_ns = csink_lock_agent.now_ns(),
-			    .nr_forks = csink_lock_nr_forks};
+	struct wait wait = {.lock = lock, .nr_forks = csink_lock_nr_forks};
 	uint64_t mask;
 	uint32_t nr;
 	int err;
 
+	/* In this order: a release that is not seen now ends after the wait has begun. */
+	wait.seen_release = atomic_load_explicit(&slot->nr_releases, memory_order_acquire);
+	wait.begin_ns = csink_lock_agent.now_ns();
 	atomic_fetch_add_explicit(&slot->nr_waiting, 1, memory_order_acq_rel);
 	wait.is_shared = is_shared(lock, how);
 	if (wait.is_shared)

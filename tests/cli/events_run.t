@@ -101,7 +101,7 @@ E2
 countersink -F 997 --budget=0.001% -o budget.pb.gz -- python3 few_fds.py >out 2>report
 is "$?" 0 "groups that cannot be opened again: the program runs to its end"
 unlike "$(cat report)" "sampled no further" "the thread goes on with those that it has"
-like "$(cat report)" "a thread is sampled more often than --budget allows: no descriptor or memory is left for that" "this is reported"
+like "$(cat report)" "a thread is sampled more often than --budget allows: no descriptor or memory is left to lower its rate" "this is reported"
 like "$(cat report)" "by a factor of 4: " "and the rate is lowered no further"
 is "$(countersink report -j -a budget.pb.gz | python3 -c '
 import json, sys

@@ -43,8 +43,11 @@ names() { # NAME NODE OPTION...
 	countersink -q -F 4000 --frames=both -o names.pb.gz -- "$@" --perf-basic-prof --interpreted-frames-native-stack \
 		"$FRAMES/short.js" 600 >out 2>err </dev/null
 	is "$?:$(sed 's/[0-9][0-9]*/PID/' out)$(cat err)" "0:/tmp/perf-PID.map" "$name: a program of short functions runs as without countersink"
-	ok "$name: names are those of V8" python3 -B "$FRAMES/perf_map.py" names.pb.gz "$(cat out)"
+	ok "$name: of 1,000 names, 999 are those of V8" python3 -B "$FRAMES/perf_map.py" names.pb.gz "$(cat out)"
 	rm -f "$(cat out)"
+	countersink -q -F 8000 -o short.pb.gz -- "$@" "$FRAMES/short.js" 600 >out 2>err </dev/null
+	is "$(countersink export -f folded -e samples short.pb.gz | grep -cE ';(one;one|two;two|three;three)[; ]')" 0 \
+		"$name: no function that does not call itself has two frames"
 }
 
 # The share of each of the three lines. Without --no-enable-lazy-source-positions, V8 has places only of functions for which they were requested.

@@ -11,7 +11,8 @@ def work():
 end = time.time() + 60
 def work_until_next_slice():
     before = len(glob.glob("s.*.pb.gz"))
-    while len(glob.glob("s.*.pb.gz")) == before and time.time() < end:
+    while len(glob.glob("s.*.pb.gz")) == before:
+        assert time.time() < end, "no slice was written"
         work()
 work_until_next_slice()
 def number(i):

@@ -1,4 +1,4 @@
-// Many short functions, of which each is hardly ever in the processor's caches: samples often meet one where it begins.
+// Many short functions that are called in turn: samples often meet one where it begins.
 // Prints where V8 writes its map of code, if it is asked for one.
 'use strict';
 const one = (a) => a + 1;

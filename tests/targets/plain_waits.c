@@ -228,9 +228,12 @@ static void *hold_each(void *arg)
 	for (long i = 0; i < (long)arg; i++) {
 		pthread_mutex_lock(&many[i]);
 		held = i + 1;
-		while (__atomic_load_n(&many[i].__data.__lock, __ATOMIC_RELAXED) !=
-		       2) /* as glibc marks one that is waited for */
+		/* As glibc marks one that is waited for. */
+		for (time_t end = time(NULL) + 20; __atomic_load_n(&many[i].__data.__lock, __ATOMIC_RELAXED) != 2;) {
+			if (time(NULL) > end)
+				exit(3);
 			sched_yield();
+		}
 		nanosleep(&soon, NULL);
 		pthread_mutex_unlock(&many[i]);
 		while (taken <= i)

@@ -30,10 +30,12 @@ enum {
 	RET = 0xc3,
 	MAX_FRAME = 1 << 20, /* bytes that a frame pointer is believed to lead up */
 	MAX_PROLOGUE = 96,
-	MAX_SEARCH = 16,       /* words of arguments */
-	MAX_ARGUMENTS = 4,     /* words that C1's code pushes around a call */
-	MAX_PUSHED = 64,       /* words that stubs push */
-	MAX_ADAPTER = 1 << 14, /* bytes; those for 255 arguments are a third of it */
+	MAX_SEARCH = 16,         /* words of arguments */
+	MAX_ARGUMENTS = 4,       /* words that C1's code pushes around a call */
+	MAX_PUSHED = 64,         /* words that stubs push */
+	FIRST_WITH_VIRTUAL = 19, /* version that has virtual threads */
+	MAX_ENTRY = 64,          /* words of the frame that runs a virtual thread */
+	MAX_ADAPTER = 1 << 14,   /* bytes; those for 255 arguments are a third of it */
 };
 
 /* push %rbp; mov %rsp, %rbp, in both encodings */
@@ -52,6 +54,12 @@ static bool is_code(const struct csink_hotspot_blob *blob, uintptr_t at, const c
 		return false;
 	csink_hotspot_code(blob, at, code, nr);
 	return !memcmp(code, bytes, nr);
+}
+
+/* A word of the stack. Not inline: it is asked for in many places. */
+static __attribute__((noinline)) bool load(const struct csink_made_frame *frame, uintptr_t at, uint64_t *value)
+{
+	return csink_load_word(frame->load, at, value);
 }
 
 static uintptr_t reg(const struct csink_made_frame *frame, int index)
@@ -146,9 +154,9 @@ static bool follow(const struct csink_hotspot_blob *blob, const struct csink_mad
 		return false;
 	if ((way == HOTSPOT_WHOLE || way == HOTSPOT_UNSAVED) && !blob->frame_bytes)
 		return false;
-	if (way != HOTSPOT_NONE && way != HOTSPOT_UNSAVED && !csink_load_word(frame->load, cfa - 16, &fp))
+	if (way != HOTSPOT_NONE && way != HOTSPOT_UNSAVED && !load(frame, cfa - 16, &fp))
 		return false;
-	if (!csink_load_word(frame->load, cfa - 8, &ra))
+	if (!load(frame, cfa - 8, &ra))
 		return false;
 	*leaf = (struct csink_hotspot_leaf){.way = way, .cfa = cfa, .fp = fp, .ra = ra};
 	return true;
@@ -176,7 +184,7 @@ static bool search(const struct csink_hotspot *vm, const struct csink_hotspot_bl
 	uint64_t ra;
 
 	for (uintptr_t at = frame->sp; at < frame->sp + 8 * MAX_PUSHED; at += 8) {
-		if (!csink_load_word(frame->load, at, &ra))
+		if (!load(frame, at, &ra))
 			return false;
 		/* Code elsewhere is read by system calls, and does not call a blob directly. */
 		if (ra - vm->low >= vm->high - vm->low || return_to(vm, ra, blob->at) != CALL_OF_BLOB)
@@ -193,8 +201,7 @@ static bool is_pushed(const struct csink_hotspot *vm, const struct csink_hotspot
 {
 	uint64_t ra;
 
-	return csink_load_word(frame->load, sp + blob->frame_bytes + 8 * nr - 8, &ra) &&
-	       return_to(vm, ra, blob->at) != NO_CALL;
+	return load(frame, sp + blob->frame_bytes + 8 * nr - 8, &ra) && return_to(vm, ra, blob->at) != NO_CALL;
 }
 
 /* Where C1's code goes on behind a call for which it has pushed arguments, it pops them: the caller's frame begins
@@ -461,7 +468,7 @@ static bool leaf_of_adapter(const struct csink_hotspot *vm, const struct csink_h
 	case ADAPTER_MOVED_RAX:
 		break;
 	case ADAPTER_CALLS:
-		if (!csink_load_word(frame->load, sender, &ra))
+		if (!load(frame, sender, &ra))
 			return false;
 		sender += 8;
 		break;
@@ -483,7 +490,7 @@ static bool leaf_of_interpreted(const struct csink_hotspot *vm, const struct csi
 		return false;
 	leaf->way = HOTSPOT_INTERPRETED;
 	if (frame->sp <= frame->fp + (uintptr_t)HOTSPOT_SENDER_SP &&
-	    csink_load_word(frame->load, frame->fp + (uintptr_t)HOTSPOT_SENDER_SP, &sender))
+	    load(frame, frame->fp + (uintptr_t)HOTSPOT_SENDER_SP, &sender))
 		leaf->cfa = sender;
 	else
 		leaf->cfa = sender_sp(frame, leaf->cfa);
@@ -608,11 +615,11 @@ static bool leaf_of_native(const struct csink_hotspot *vm, const struct csink_ho
 	if (blob->frame_bytes)
 		return false;
 	for (uintptr_t at = frame->sp; at < frame->sp + 8 * MAX_SEARCH; at += 8) {
-		if (!csink_load_word(frame->load, at, &ra))
+		if (!load(frame, at, &ra))
 			return false;
 		if (ra - vm->low < vm->high - vm->low || return_to(vm, ra, 0) == NO_CALL)
 			continue;
-		if (!csink_load_word(frame->load, at - 8, &fp) || fp <= at || fp - at > MAX_FRAME)
+		if (!load(frame, at - 8, &fp) || fp <= at || fp - at > MAX_FRAME)
 			fp = frame->fp;
 		*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = at + 8, .fp = fp, .ra = ra};
 		return true;
@@ -628,36 +635,36 @@ static bool leaf_by_anchor(const struct csink_hotspot *vm, const struct csink_ma
 	uintptr_t thread = reg(frame, REG_R15), anchor = thread + vm->at[HOTSPOT_THREAD_ANCHOR];
 	uint64_t os, self, sp, pc, fp;
 
-	if (thread % 8 || !csink_load_word(frame->load, thread + vm->at[HOTSPOT_THREAD_OS], &os) ||
-	    !csink_load_word(frame->load, os + vm->at[HOTSPOT_OS_PTHREAD], &self) ||
-	    self != (uint64_t)(uintptr_t)pthread_self() ||
-	    !csink_load_word(frame->load, anchor + vm->at[HOTSPOT_ANCHOR_SP], &sp) ||
-	    !csink_load_word(frame->load, anchor + vm->at[HOTSPOT_ANCHOR_PC], &pc) ||
-	    !csink_load_word(frame->load, anchor + vm->at[HOTSPOT_ANCHOR_FP], &fp))
+	if (thread % 8 || !load(frame, thread + vm->at[HOTSPOT_THREAD_OS], &os) ||
+	    !load(frame, os + vm->at[HOTSPOT_OS_PTHREAD], &self) || self != (uint64_t)(uintptr_t)pthread_self() ||
+	    !load(frame, anchor + vm->at[HOTSPOT_ANCHOR_SP], &sp) ||
+	    !load(frame, anchor + vm->at[HOTSPOT_ANCHOR_PC], &pc) ||
+	    !load(frame, anchor + vm->at[HOTSPOT_ANCHOR_FP], &fp))
 		return false;
-	if (sp <= frame->sp || (!pc && !csink_load_word(frame->load, sp - 8, &pc)))
+	if (sp <= frame->sp || (!pc && !load(frame, sp - 8, &pc)))
 		return false;
 	*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = sp, .fp = fp, .ra = pc};
 	return return_to(vm, pc, 0) != NO_CALL;
 }
 
 /*
- * The frames above were moved to the heap with a virtual thread, and come back one by one: where the last of those that
- * are here returns to brings the next one. Behind them on the stack is the frame that runs the virtual thread, perhaps
- * behind arguments. JDK 21 does not export what code that is: the frame's end is the first return address.
+ * The callers were moved to the heap with a virtual thread, and come back one by one: where the last of the frames that
+ * are here returns to brings the next one. Behind them on the stack, perhaps behind arguments, is the frame that runs
+ * the virtual thread. JDK 21 does not export what code that is of: its return address is the first word that is one.
  */
 static bool step_over_barrier(const struct csink_hotspot *vm, struct csink_made_frame *frame)
 {
 	uintptr_t pc = vm->bytes[HOTSPOT_RETURN_PC] ? csink_load_known(vm->at[HOTSPOT_RETURN_PC]) : 0;
 	struct csink_hotspot_blob blob;
 	bool is_known = pc && csink_hotspot_blob(vm, pc, &blob) && blob.frame_bytes;
-	uint32_t nr = is_known ? MAX_SEARCH : MAX_SEARCH + MAX_PUSHED;
+	uint32_t nr = is_known ? MAX_SEARCH : MAX_SEARCH + MAX_ENTRY;
 
 	for (uintptr_t sp = frame->sp; sp <= frame->sp + 8UL * nr; sp += 8) {
 		struct csink_made_frame at = {.sp = sp, .load = frame->load};
 		struct csink_hotspot_leaf leaf;
 
-		if (!follow(&blob, &at, is_known ? HOTSPOT_WHOLE : HOTSPOT_PUSHED, &leaf) ||
+		/* Java runs it. */
+		if (!follow(is_known ? &blob : NULL, &at, is_known ? HOTSPOT_WHOLE : HOTSPOT_PUSHED, &leaf) ||
 		    leaf.ra - vm->low >= vm->high - vm->low || return_to(vm, leaf.ra, 0) == NO_CALL)
 			continue;
 		go_to_caller(frame, &leaf);
@@ -672,7 +679,8 @@ static bool leaf_of_suspending(const struct csink_hotspot *vm, const struct csin
 {
 	struct csink_made_frame at = *frame;
 
-	if (blob->kind != HOTSPOT_WRAPPER || frame->fp >= frame->sp || !step_over_barrier(vm, &at))
+	if (vm->version < FIRST_WITH_VIRTUAL || blob->kind != HOTSPOT_WRAPPER || frame->fp >= frame->sp ||
+	    !step_over_barrier(vm, &at))
 		return false;
 	*leaf = (struct csink_hotspot_leaf){.way = HOTSPOT_POPPED, .cfa = at.sp, .fp = at.fp, .ra = at.pc};
 	return true;
@@ -718,8 +726,8 @@ static bool step_interpreted(struct csink_made_frame *frame)
 	uint64_t sender, fp, ra;
 
 	if (frame->fp % 8 || frame->fp < frame->sp || frame->fp - frame->sp > MAX_FRAME ||
-	    !csink_load_word(frame->load, frame->fp, &fp) || !csink_load_word(frame->load, frame->fp + 8, &ra) ||
-	    !csink_load_word(frame->load, frame->fp + (uintptr_t)HOTSPOT_SENDER_SP, &sender) || sender <= frame->fp ||
+	    !load(frame, frame->fp, &fp) || !load(frame, frame->fp + 8, &ra) ||
+	    !load(frame, frame->fp + (uintptr_t)HOTSPOT_SENDER_SP, &sender) || sender <= frame->fp ||
 	    sender - frame->fp > MAX_FRAME)
 		return false;
 	frame->sp = sender;
@@ -744,8 +752,8 @@ static bool step_adapter(const struct csink_hotspot_blob *blob, struct csink_mad
 	for (uintptr_t code = frame->pc; code > blob->code && frame->pc - code < MAX_CODE && !bytes; code--)
 		if (is_code(blob, code, "\x48\x81\xec", 3))
 			csink_hotspot_code(blob, code + 3, (uint8_t *)&bytes, sizeof(bytes));
-	if (!bytes || !csink_load_word(frame->load, frame->sp + bytes + SLOT, &at) || at % 8 || at < frame->sp ||
-	    at - frame->sp > MAX_FRAME || !csink_load_word(frame->load, at, &ra))
+	if (!bytes || !load(frame, frame->sp + bytes + SLOT, &at) || at % 8 || at < frame->sp ||
+	    at - frame->sp > MAX_FRAME || !load(frame, at, &ra))
 		return false;
 	frame->sp = at + 8;
 	frame->pc = ra;
@@ -783,7 +791,7 @@ static bool step_caller(const struct csink_hotspot *vm, const struct csink_hotsp
 	if (blob->kind == HOTSPOT_STUBS) {
 		way = HOTSPOT_BY_FP;
 		if (!csink_hotspot_is_called(blob, frame->pc))
-			return step_over_barrier(vm, frame);
+			return is_barrier(blob, frame->pc) && step_over_barrier(vm, frame);
 		if (csink_hotspot_is_thaw(blob)) {
 			if (!try(vm, blob, frame, HOTSPOT_BY_FP, CALL, &leaf))
 				return false;

@@ -164,7 +164,7 @@ void csink_interp_started(void)
 
 /* A page that was found readable in this walk is not asked for again, unless two others with the same hash came since.
  * No page has the number 0, which is in unused slots. */
-bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
+__attribute__((noinline)) bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
 	/* Memory managers align their areas: the numbers of many pages have the same low bits. */
 	uintptr_t page = at >> 12;
@@ -198,7 +198,7 @@ bool csink_interp_copy(struct csink_interp_walk *walk, uintptr_t at, void *to, s
 }
 
 /* Not inlined: it has some fifty callers. Addresses in the first page are checked, since a link may be NULL. */
-bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
+__attribute__((noinline)) bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
 	if (CSINK_LIKELY((walk->is_settled && at >> 12) || at - walk->known < walk->known_bytes)) {
 		*value = csink_load_known(at);

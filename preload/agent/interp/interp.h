@@ -293,7 +293,8 @@ static inline uint64_t csink_interp_mix(uint64_t identity, uint64_t word)
 	return identity ^ identity >> 29;
 }
 
-/** Mix text into an identity: its words, without what is not in it. False: it cannot be read. Context: signal. */
+/** Mix text at any address into an identity: its aligned words, without the bytes around it. False: it cannot be read,
+ * and the identity is of no use. Context: signal. */
 bool csink_interp_mix_text(struct csink_interp_walk *walk, uintptr_t text, uint64_t bytes, uint64_t *identity);
 
 /**

@@ -18,7 +18,7 @@ enum {
 	MORE_SHIFT = 8, /* of large units */
 	BLOCK_SHIFT = 5,
 	BLOCK_UNITS = 1 << BLOCK_SHIFT,
-	HALF = 32,
+	NUMBER_SHIFT = 32,
 	LEAST_UNITS = 2,
 	LARGE_UNITS = 2 << MORE_SHIFT,
 	SETS_SHIFT = 9,
@@ -28,7 +28,7 @@ enum {
 	UNDER_WAY = 0xffff
 };
 
-static _Atomic uint64_t *_Atomic areas; /* NULL: nothing is kept */
+static _Atomic uint64_t *_Atomic areas; /* NULL: nothing is kept; set once, to memory that is all 0 */
 
 _Atomic uint64_t csink_kept_state;
 
@@ -53,7 +53,7 @@ bool csink_kept_is_on(void)
 /* Blocks of large units have the numbers that no block of small ones has. */
 static uint64_t number_of(uint64_t unit, bool is_large)
 {
-	return unit >> BLOCK_SHIFT | (uint64_t)is_large << (HALF - 2);
+	return unit >> BLOCK_SHIFT | (uint64_t)is_large << (NUMBER_SHIFT - 2);
 }
 
 static _Atomic uint64_t *set_of(uint64_t number)
@@ -64,7 +64,7 @@ static _Atomic uint64_t *set_of(uint64_t number)
 /* The units of a word, if it is that block's. */
 static uint32_t units_in(uint64_t word, uint64_t number)
 {
-	return word >> HALF == number ? (uint32_t)word : 0;
+	return word >> NUMBER_SHIFT == number ? (uint32_t)word : 0;
 }
 
 /* Of two calls that add to a set at the same time one may add nothing: that is safe. */
@@ -80,11 +80,11 @@ static void add(uint64_t number, uint32_t units)
 		return;
 	word = *to;
 	if (!(uint32_t)word || units_in(word, number))
-		atomic_compare_exchange_strong(to, &word, number << HALF | units_in(word, number) | units);
+		atomic_compare_exchange_strong(to, &word, number << NUMBER_SHIFT | units_in(word, number) | units);
 }
 
 /* If the word became another block's, that loses units: that is safe, too. */
-static void leave(uint64_t number, uint32_t units)
+static void remove_units(uint64_t number, uint32_t units)
 {
 	_Atomic uint64_t *set = set_of(number);
 
@@ -123,7 +123,7 @@ void csink_kept_add(const void *memory, size_t bytes)
 	uint64_t from = units_up((uintptr_t)memory), to = ((uintptr_t)memory + bytes) >> UNIT_SHIFT, low = to,
 		 high = to;
 
-	if (!csink_kept_is_on() || from + LEAST_UNITS > to || to >> (HALF - 1))
+	if (!csink_kept_is_on() || from + LEAST_UNITS > to || to >> (NUMBER_SHIFT - 1))
 		return;
 	if (to - from >= LARGE_UNITS) {
 		low = ((from - 1) >> MORE_SHIFT) + 1;
@@ -146,8 +146,8 @@ bool csink_kept_change(const void *memory, size_t bytes, bool is_gone)
 	if (is_gone && from < to && to - from > MOST_UNITS) {
 		forget();
 	} else if (is_gone && from < to) {
-		for_each_block(from, to, false, leave);
-		for_each_block(from >> MORE_SHIFT, ((to - 1) >> MORE_SHIFT) + 1, true, leave);
+		for_each_block(from, to, false, remove_units);
+		for_each_block(from >> MORE_SHIFT, ((to - 1) >> MORE_SHIFT) + 1, true, remove_units);
 	}
 	return true;
 }

@@ -103,7 +103,7 @@ static const char exports[] = "class_JSFunction__shared__SharedFunctionInfo\0\0"
 
 enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
 
-static const char unknown[] =
+static const char other_version[] =
 	"JavaScript frames are not read: this version of V8 has other fields or frames; node 18 to 24 "
 	"is supported";
 
@@ -128,7 +128,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	const char *name = exports;
 
 	_Static_assert(sizeof(values) <= sizeof(to->data), "one a value");
-	*why = unknown;
+	*why = other_version;
 	if (!csink_elf_look(object, CSINK_SIGN_V8_TOO, STT_OBJECT, NULL))
 		return csink_elf_look(object, CSINK_SIGN_V8, STT_FUNC, NULL) ? -1 : 0;
 	for (size_t i = 0; i < NR_VALUES; i++, name++) {
@@ -399,23 +399,23 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t shared, struct cs
  */
 static bool identify(struct csink_interp_walk *walk, uint64_t shared, uint64_t *identity)
 {
-	uint64_t script = script_of(walk, shared), of = walk->interpreter->module, word;
+	uint64_t script = script_of(walk, shared), id = walk->interpreter->module, word;
 	char name[HASHED_TEXT];
 	struct text text = {.to = name, .room = sizeof(name)};
 	struct scope scope;
 	bool ok = true;
 
 	if (script) {
-		of = csink_interp_mix(of, csink_v8_word(walk, script + SCRIPT_ID, &ok));
-		of = csink_interp_mix(of, walk->room->own);
+		id = csink_interp_mix(id, csink_v8_word(walk, script + SCRIPT_ID, &ok));
+		id = csink_interp_mix(id, walk->room->own);
 		word = csink_v8_word(walk, shared - TAG + csink_v8_layout(walk)->flags, &ok);
-		of = csink_interp_mix(of, word >> ID_SHIFT);
+		id = csink_interp_mix(id, word >> ID_SHIFT);
 	} else {
 		ok = read_name(walk, shared, &scope) && put_if_string(walk, scope.name, &text);
 		for (uint32_t i = 0; i < text.nr; i++)
-			of = csink_interp_mix(of, (uint8_t)name[i]);
+			id = csink_interp_mix(id, (uint8_t)name[i]);
 	}
-	*identity = of;
+	*identity = id;
 	return ok;
 }
 
@@ -426,7 +426,7 @@ static void miss(struct csink_interp_walk *walk)
 
 	if (!walk->room->own && !__atomic_load_n(&nr_threads, __ATOMIC_RELAXED) &&
 	    __atomic_add_fetch(&nr_misses, 1, __ATOMIC_RELAXED) == MAX_MISSES)
-		csink_interp_refuse(walk, unknown);
+		csink_interp_refuse(walk, other_version);
 }
 
 /* A thread runs JavaScript for the first time: it has an isolate of its own, perhaps with a copy of the builtins. */
@@ -437,30 +437,31 @@ static void begin_thread(struct csink_interp_walk *walk)
 }
 
 /*
- * The function of a frame that it has not been stored in yet, or is not part of any more. The caller passes it in a
- * register, which the first instructions leave alone, and so does V8's own code that makes the frame, which runs above
- * it. Behind the end of the frame, its memory is as it was.
+ * The function of a frame that is not there yet, or not any more. The caller passes it in a register, which the first
+ * instructions leave alone; so does the builtin that makes the frame, which runs above it. Once the frame was taken off
+ * the stack, its words are still there.
  */
 static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct csink_v8_frame *frame)
 {
 #if defined(__x86_64__)
-	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, RET = 0xc3 };
+	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, CALL = 0xe8, MOV_EBX = 0xbb, RET = 0xc3 };
 	uint64_t code = 0, function = frame->is_innermost && frame->end == frame->begin + 8;
+	bool is_bare = false;
 
 	if (frame->begin == csink_context_sp(walk->context)) {
 		csink_interp_load(walk, frame->pc, &code);
 		function = (uint8_t)code >= PUSH_FIRST && (uint8_t)code <= PUSH_LAST;
-		/* mov %rsp, %rbp; before the push of %rbp, where code may be invalid: mov, testb, jne or je; where code
-		 * that is not optimized begins: mov to %r12, mov or xor of %ebx */
+		/* mov %rsp, %rbp; and before the push of %rbp, where code may be invalid: mov, testb, jne or je */
 		function |= (code & 0xffffff) == 0xe58948 || (code & 0xffffff) == 0x598b48 ||
-			    (uint16_t)code == 0x43f6 || (uint16_t)code == 0x850f || (uint16_t)code == 0x0574 ||
-			    (uint16_t)code == 0xbc49 || (uint8_t)code == 0xbb || (uint8_t)code == 0x33;
+			    (uint16_t)code == 0x43f6 || (uint16_t)code == 0x850f || (uint16_t)code == 0x0574;
+		/* Most of V8's own code has no frame at all. */
+		is_bare = frame->end == frame->begin + 8 && !csink_v8_is_own_code(walk, frame->pc);
 	}
-	if (function)
+	/* Before its frame is made, code that is not optimized has mov or xor of %ebx, mov to %r12, and a call. */
+	if (function || (is_bare && memchr("\xbb\x33\x49\xe8\x41", (uint8_t)code, 5)))
 		return (uint64_t)walk->context->uc_mcontext.gregs[REG_RDI];
-	/* The function's own return comes after the removal of arguments. Most of V8's own code has no frame at all. */
-	if ((uint8_t)code != RET && frame->end == csink_context_sp(walk->context) + 8 &&
-	    !csink_v8_is_own_code(walk, frame->pc))
+	/* The function's own return comes after the removal of arguments. */
+	if (is_bare && (uint8_t)code != RET)
 		csink_interp_load(walk, frame->end + (uintptr_t)FRAME_FUNCTION, &function);
 	return function;
 #else
@@ -470,7 +471,8 @@ static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct cs
 #endif
 }
 
-/* The function of a native frame, if its code can be JavaScript's, else its marker or 0. */
+/* The function of a native frame, if its code can be JavaScript's, else its marker or 0. What has no room for a
+ * function has none, or is not there. */
 static uint64_t function_of(struct csink_interp_walk *walk, const struct csink_v8_frame *frame)
 {
 	uint64_t function, context;

@@ -143,24 +143,18 @@ static int set_entry(int signo, struct sigaction *old)
 	return 0;
 }
 
-/* In a forked child: clone3(2) may have reset all handlers (CLONE_CLEAR_SIGHAND). fork(2) has kept the first one that
- * is looked at, and all others. */
+/* In a forked child: clone3(2) may have reset all handlers (CLONE_CLEAR_SIGHAND). */
 static void enter_again(void)
 {
-	struct csink_kernel_action act;
-	bool is_any = false;
+	struct sigaction was;
 
 	for (int signo = 1; signo < _NSIG; signo++) {
-		if (!csink_signal_is_taken(signo))
+		if (!csink_signal_is_taken(signo) || set_entry(signo, &was) || was.sa_handler != SIG_DFL)
 			continue;
-		if (csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) || act.handler)
-			return;
-		is_any |= !set_entry(signo, NULL);
+		csink_bus_guard_enter();
 		if (wanted[signo - 1].sa_handler != SIG_IGN)
 			wanted[signo - 1].sa_handler = SIG_DFL;
 	}
-	if (is_any)
-		csink_bus_guard_enter();
 }
 
 void csink_signals_forked(void)

@@ -115,6 +115,9 @@ static void refuse_event(struct csink_thread *thread, uint32_t i, const char *wh
 			     csink_plan.events[i].rec.name, why);
 }
 
+static const char kernels_own[] = "it happens in the kernel, which perf_event_paranoid hides: it takes "
+				  "kernel.perf_event_paranoid <= 1 or CAP_PERFMON";
+
 static void leave_kernel_out(struct csink_thread *thread)
 {
 	for (uint32_t i = 0; i < CSINK_MIN(csink_plan.nr_opened, csink_plan.off_cpu_event); i++) {
@@ -122,9 +125,7 @@ static void leave_kernel_out(struct csink_thread *thread)
 			continue;
 		/* It would count 0, whatever goes on. */
 		if (csink_event_is_kernels_own(&csink_plan.events[i])) {
-			refuse_event(thread, i,
-				     "it happens in the kernel, which perf_event_paranoid hides: it takes "
-				     "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
+			refuse_event(thread, i, kernels_own);
 			continue;
 		}
 		csink_event_set_user_only(&csink_plan.events[i]);
@@ -232,9 +233,7 @@ void csink_engine_open_switches(struct csink_thread *thread)
 	}
 	err = csink_switches_open(thread);
 	if (err == -EACCES)
-		refuse_event(thread, event,
-			     "switches happen in the kernel, which perf_event_paranoid hides: it takes "
-			     "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
+		refuse_event(thread, event, kernels_own);
 	else if (err)
 		refuse_event(thread, event, csink_explain_brief(-err, words, sizeof(words)));
 }

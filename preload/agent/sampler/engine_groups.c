@@ -229,7 +229,7 @@ void csink_engine_keep_rate(struct csink_thread *thread)
 		if (thread->keeps_rate && !was_kept)
 			csink_recording_note_text(&csink_own_recording, &thread->writer,
 						  "a thread is sampled more often than --budget allows: no descriptor "
-						  "or memory is left for that");
+						  "or memory is left to lower its rate");
 	}
 }
 

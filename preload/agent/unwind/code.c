@@ -32,7 +32,7 @@ static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
 }
 
 #if defined(__x86_64__)
-enum { NEAR_BEFORE = 12 }; /* bytes that are read before an address */
+enum { NEAR_BEFORE = 16 }; /* bytes that are read before an address */
 
 void csink_code_read_near(uintptr_t pc, struct csink_code_near *near)
 {
@@ -142,13 +142,19 @@ static bool is_before_frame(const struct csink_code_near *near, uintptr_t pc)
 	return false;
 }
 
-/* What V8's code that is not optimized begins with: mov $size, %ebx, or xor; mov $bytecodes, %r12; a call. */
+/* V8's code that is not optimized, up to its first call: mov $size, %ebx, or xor; mov $bytecodes, %r12; a call. */
 static bool is_before_call(const struct csink_code_near *near)
 {
-	const uint8_t *code = near->bytes + NEAR_BEFORE;
-	int bytes = code[0] == 0xbb ? 5 : code[0] == 0x33 ? 2 : 0;
+	static const int8_t moves[] = {5, 2, 0, -10}; /* where the second one is, from each of these */
 
-	return code[bytes] == 0x49 && code[bytes + 1] == 0xbc && (bytes || code[-5] == 0xbb || code[-2] == 0x33);
+	for (size_t i = 0; i < sizeof(moves); i++) {
+		const uint8_t *mov = near->bytes + NEAR_BEFORE + moves[i];
+
+		if (mov[0] == 0x49 && mov[1] == 0xbc && (mov[10] == 0xe8 || mov[10] == 0x41) &&
+		    (mov[-5] == 0xbb || (mov[-2] == 0x33 && mov[-1] == 0xdb)))
+			return true;
+	}
+	return false;
 }
 
 bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc)
@@ -178,9 +184,11 @@ bool csink_code_has_pushed(const struct csink_code_near *near, uintptr_t pc)
 
 bool csink_code_called_first(uintptr_t ra, uint64_t r12)
 {
-	/* The object is moved to %r12 before the call, which has 5 bytes or 7. */
-	for (uintptr_t bytes = 5; bytes <= 7; bytes += 2)
-		if (code_is(ra - bytes - sizeof(r12), &r12, sizeof(r12)))
+	uint8_t mov[2 + sizeof(r12)] = {0x49, 0xbc};
+
+	memcpy(mov + 2, &r12, sizeof(r12));
+	for (uintptr_t call = 5; call <= 7; call += 2) /* of a place, or by a slot */
+		if (code_is(ra - call - sizeof(mov), mov, sizeof(mov)))
 			return true;
 	return false;
 }

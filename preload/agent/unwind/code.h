@@ -17,7 +17,7 @@ bool csink_code_is_start_context(uintptr_t pc);
 /* Code around an address, read once; what is beyond is read by each question. */
 struct csink_code_near {
 	uintptr_t start; /* UINTPTR_MAX: it could not be read */
-	uint8_t bytes[32];
+	uint8_t bytes[40];
 };
 void csink_code_read_near(uintptr_t pc, struct csink_code_near *near);
 
@@ -35,8 +35,8 @@ bool csink_code_has_word(uintptr_t pc);
 /** True if pc is at a return, or at what functions begin with: the address to return to is on top of the stack. */
 bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc);
 
-/** True if the call before a return address is the first thing that a function of V8 does, which has no frame yet: of
- * the code that makes its frame, which finds an object in this register. */
+/** True if mov $r12, %r12 and a call come before a return address: V8's code that is not optimized has called the
+ * builtin that makes its frame. */
 bool csink_code_called_first(uintptr_t ra, uint64_t r12);
 
 /** True if the instruction before pc is push %rbp. */

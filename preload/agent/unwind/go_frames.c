@@ -110,18 +110,18 @@ static bool by_offset(struct csink_walker *w, csink_row_t row, struct caller *ca
 	uint64_t slot = w->sp + (uint64_t)csink_row_cfa_offset(row) - 8;
 
 	*caller = (struct caller){.sp = slot + 8, .fp = w->fp};
-	if (!csink_load_word(&w->load, slot, &caller->pc))
+	if (!csink_walker_load(w, slot, &caller->pc))
 		return false;
 	if (csink_row_cfa_offset(row) >= 16)
-		csink_load_word(&w->load, slot - 8, &caller->fp);
+		csink_walker_load(w, slot - 8, &caller->fp);
 	return true;
 }
 
 static bool by_fp(struct csink_walker *w, struct caller *caller)
 {
 	*caller = (struct caller){.sp = w->fp + 16};
-	return w->fp % 8 == 0 && csink_load_word(&w->load, w->fp, &caller->fp) &&
-	       csink_load_word(&w->load, w->fp + 8, &caller->pc);
+	return w->fp % 8 == 0 && csink_walker_load(w, w->fp, &caller->fp) &&
+	       csink_walker_load(w, w->fp + 8, &caller->pc);
 }
 
 /* Bytes of code, and behind them a number of one byte, or of four; where the next instruction is. 0: they are others.
@@ -150,7 +150,7 @@ static uint32_t take_offset(struct csink_walker *w, const uint8_t *code, int64_t
 	if ((at = code_is(code, "\x48\xc7\xc1", 3, 4, &number))) { /* mov $N, %rcx */
 		*offset = number;
 	} else if ((at = code_is(code, "\x48\x8b\x0d", 3, 4, &number))) { /* mov N(%rip), %rcx */
-		if (!csink_load_word(&w->load, (uintptr_t)code + at + (uintptr_t)(intptr_t)number, &word))
+		if (!csink_walker_load(w, (uintptr_t)code + at + (uintptr_t)(intptr_t)number, &word))
 			return 0;
 		*offset = (int64_t)word;
 	}
@@ -186,9 +186,9 @@ static bool find_saved(struct csink_walker *w, const uint8_t *code, uint64_t *sa
 	if (!stack_pointer)
 		return false;
 	__asm__("mov %%fs:0, %0" : "=r"(self));
-	if (!csink_load_word(&w->load, self + (uint64_t)offset, saved) ||
-	    !csink_load_word(&w->load, *saved + (uint64_t)(int64_t)thread, saved) ||
-	    !csink_load_word(&w->load, *saved + (uint64_t)(int64_t)running, saved))
+	if (!csink_walker_load(w, self + (uint64_t)offset, saved) ||
+	    !csink_walker_load(w, *saved + (uint64_t)(int64_t)thread, saved) ||
+	    !csink_walker_load(w, *saved + (uint64_t)(int64_t)running, saved))
 		return false;
 	*saved += (uint64_t)(int64_t)stack_pointer;
 	return true;
@@ -208,11 +208,11 @@ static bool by_saved(struct csink_walker *w, csink_row_t row, const struct csink
 	uint64_t slot;
 
 	if (w->pc < module->start || w->pc + CODE_BYTES > module->end ||
-	    !find_saved(w, (const uint8_t *)w->pc, &slot) || !csink_load_word(&w->load, slot, &slot))
+	    !find_saved(w, (const uint8_t *)w->pc, &slot) || !csink_walker_load(w, slot, &slot))
 		return false;
 	slot += (uint64_t)csink_row_cfa_offset(row) - 8;
 	*caller = (struct caller){.sp = slot + 8};
-	if (!csink_load_word(&w->load, slot, &caller->pc) || !is_call_to(module, caller->pc, w->pc))
+	if (!csink_walker_load(w, slot, &caller->pc) || !is_call_to(module, caller->pc, w->pc))
 		return false;
 	caller->fp = fp_of(w, caller->pc, caller->sp, w->fp);
 	return true;
@@ -234,9 +234,8 @@ static bool by_saved_caller(struct csink_walker *w, const struct csink_module *m
 		*caller = (struct caller){.fp = w->fp};
 		if (saved < 4096) /* the thread runs none any more: that is the end */
 			return true;
-		if (!csink_load_word(&w->load, saved, &caller->sp) ||
-		    !csink_load_word(&w->load, saved + 8, &caller->pc) || !is_call_to(module, caller->pc, w->pc) ||
-		    !csink_load_word(&w->load, caller->sp, &ra))
+		if (!csink_walker_load(w, saved, &caller->sp) || !csink_walker_load(w, saved + 8, &caller->pc) ||
+		    !is_call_to(module, caller->pc, w->pc) || !csink_walker_load(w, caller->sp, &ra))
 			return false;
 		caller->fp = fp_of(w, ra, caller->sp + 8, w->fp);
 		return true;
@@ -261,7 +260,7 @@ static bool by_search(struct csink_walker *w, const struct csink_module *module,
 	if (w->fp % 8)
 		return false;
 	for (uint64_t at = w->fp - 8; w->fp - at <= 8 * MAX_FRAME_WORDS; at -= 8) {
-		if (!csink_load_word(&w->load, at, &called))
+		if (!csink_walker_load(w, at, &called))
 			return false;
 		ra = below ? last : called;
 		last = called;
@@ -283,16 +282,16 @@ static bool by_depth(struct csink_walker *w, const struct csink_module *module, 
 	for (int i = 0; i < 2; i++) {
 		uint64_t at = w->sp + (i ? 40 : 0), depth, goroutine, low, high;
 
-		if (!csink_load_word(&w->load, at, &depth) || !csink_load_word(&w->load, at + 8, &goroutine))
+		if (!csink_walker_load(w, at, &depth) || !csink_walker_load(w, at + 8, &goroutine))
 			continue;
 		*caller = (struct caller){.sp = depth + 8, .fp = w->fp};
 		if (goroutine) {
-			if (goroutine % 8 || !csink_load_word(&w->load, goroutine, &low) ||
-			    !csink_load_word(&w->load, goroutine + 8, &high) || depth > high - low)
+			if (goroutine % 8 || !csink_walker_load(w, goroutine, &low) ||
+			    !csink_walker_load(w, goroutine + 8, &high) || depth > high - low)
 				continue;
 			caller->sp = high - depth + 8;
 		}
-		if (csink_load_word(&w->load, caller->sp - 8, &caller->pc) && is_call_to(module, caller->pc, w->pc))
+		if (csink_walker_load(w, caller->sp - 8, &caller->pc) && is_call_to(module, caller->pc, w->pc))
 			return true;
 	}
 	return false;

@@ -25,6 +25,11 @@ void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out)
 
 /* ---- one frame --------------------------------------------------------------------------------------------------- */
 
+bool csink_walker_load(struct csink_walker *w, uintptr_t at, uint64_t *value)
+{
+	return csink_load_word(&w->load, at, value);
+}
+
 bool csink_walker_end(struct csink_walker *w, enum csink_walk_end end)
 {
 	w->walk->end = end;
@@ -98,8 +103,7 @@ static bool step_signal(struct csink_walker *w)
 	uintptr_t at = signal_context(w->sp);
 	uint64_t *frames = w->walk->frames, word;
 
-	if (at % 8 || !csink_load_word(&w->load, at, &word) ||
-	    !csink_load_word(&w->load, at + CONTEXT_BYTES - 8, &word))
+	if (at % 8 || !csink_walker_load(w, at, &word) || !csink_walker_load(w, at + CONTEXT_BYTES - 8, &word))
 		return csink_walker_end(w, CSINK_WALK_BAD_STACK);
 	if (w->walk->nr_frames && !w->innermost) /* the trampoline itself: it has no caller */
 		frames[w->walk->nr_frames - 1] |= CSINK_FRAME_EXACT;
@@ -132,7 +136,7 @@ static enum csink_cfi_step step_regs_by_fp(struct csink_walker *w, struct csink_
 		return CSINK_STEP_CALLER;
 	}
 	if (!(regs->known >> CSINK_REG_FP & 1) || fp < regs->value[CSINK_REG_SP] ||
-	    !csink_load_word(&w->load, fp, &caller_fp) || !csink_load_word(&w->load, fp + 8, &ra))
+	    !csink_walker_load(w, fp, &caller_fp) || !csink_load_word(&w->load, fp + 8, &ra))
 		return CSINK_STEP_NO_CFI;
 	regs->value[CSINK_REG_FP] = caller_fp;
 	regs->value[CSINK_REG_SP] = fp + 16;

@@ -34,6 +34,9 @@ void csink_walker_start(struct csink_walker *w, const mcontext_t *context);
 /** One frame, whatever it is; where the walker is must have this row. False: the walk ended. */
 bool csink_walker_step(struct csink_walker *w, csink_row_t row);
 
+/** A word of the stack, as csink_load_word(), but not inline: it has many callers. */
+bool csink_walker_load(struct csink_walker *w, uintptr_t at, uint64_t *value);
+
 /** One frame of code without tables. */
 bool csink_walker_step_untabled(struct csink_walker *w, csink_row_t row);
 

@@ -48,7 +48,7 @@ static bool step_fp(struct csink_walker *w, bool in_object)
 	if (!w->fp)
 		return end_at_zero(w, in_object);
 	if (w->fp % 8 || w->fp < w->sp || (w->fp >= w->load.high && w->fp - w->sp > MAX_FRAME_BYTES) ||
-	    !csink_load_word(&w->load, w->fp, &fp) || !csink_load_word(&w->load, w->fp + 8, &ra))
+	    !csink_walker_load(w, w->fp, &fp) || !csink_walker_load(w, w->fp + 8, &ra))
 		return csink_walker_end(w, CSINK_WALK_NO_CFI);
 	return csink_walker_step_to(w, w->fp + 16, fp, ra);
 }
@@ -56,7 +56,7 @@ static bool step_fp(struct csink_walker *w, bool in_object)
 /* The word at an address, taken for a return address. */
 static enum csink_code_call call_at(struct csink_walker *w, uintptr_t at, uint64_t *ra)
 {
-	if (!csink_load_word(&w->load, at, ra) || !csink_address_plausible(*ra))
+	if (!csink_walker_load(w, at, ra) || !csink_address_plausible(*ra))
 		return CSINK_NO_CALL;
 	return csink_code_call(*ra, w->pc);
 }
@@ -70,7 +70,7 @@ static uint64_t find_fp(struct csink_walker *w, uintptr_t at)
 	for (uintptr_t next = w->sp; next <= at; next += 8) {
 		if (fp % 8 == 0 && fp > at && fp - at < MAX_FRAME_BYTES && call_at(w, fp + 8, &ra) != CSINK_NO_CALL)
 			return fp;
-		if (next == at || !csink_load_word(&w->load, next, &fp))
+		if (next == at || !csink_walker_load(w, next, &fp))
 			break;
 	}
 	return w->fp;
@@ -83,7 +83,7 @@ static bool find_pushed(struct csink_walker *w, uintptr_t *at, uint64_t *ra)
 	enum { AT_MOST = 12 };
 	struct csink_module module;
 
-	for (*at = w->sp + 16; *at <= w->sp + 8 * AT_MOST && csink_load_word(&w->load, *at, ra); *at += 8)
+	for (*at = w->sp + 16; *at <= w->sp + 8 * AT_MOST && csink_walker_load(w, *at, ra); *at += 8)
 		if (csink_modules_find(*ra, &module) && csink_code_call(*ra, w->pc) == CSINK_CALL_NEARBY)
 			return true;
 	return false;
@@ -92,8 +92,7 @@ static bool find_pushed(struct csink_walker *w, uintptr_t *at, uint64_t *ra)
 /* The frame pointer points to one that was saved, and next to that lies a return address with such a call before it. */
 static bool is_fp_frame(struct csink_walker *w, enum csink_code_call call, uint64_t *fp, uint64_t *ra)
 {
-	return w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, fp) &&
-	       call_at(w, w->fp + 8, ra) == call;
+	return w->fp % 8 == 0 && w->fp >= w->sp && csink_walker_load(w, w->fp, fp) && call_at(w, w->fp + 8, ra) == call;
 }
 
 /* Does the code show that the frame is not complete? The function was just called, is about to return, or has pushed
@@ -110,7 +109,7 @@ static bool is_frame_half_made(struct csink_walker *w, const struct csink_code_n
 	/* Elsewhere in a compiler's code such words on top of the stack may be left of a former call, where it takes
 	 * room and does not fill it yet. */
 	*cfa = w->sp + 16;
-	if (!csink_load_word(&w->load, w->sp, &top) ||
+	if (!csink_walker_load(w, w->sp, &top) ||
 	    (w->fp != w->sp && (w->fp != top || (!in_object && !csink_code_has_pushed(near, w->pc)))))
 		return false;
 	*fp = top;
@@ -118,17 +117,23 @@ static bool is_frame_half_made(struct csink_walker *w, const struct csink_code_n
 }
 
 /*
- * Has a function only called what makes its frame? That runs, as the innermost frame or above this one, and has no
- * frame either. @ra: where what this frame is of returns to.
+ * A function of V8 that has no frame yet has called the builtin that makes it, which has none either. This frame is the
+ * builtin's, in a copy of V8's code, and the word on top of the stack leads into the function; or it is the function's,
+ * and that word is its own return address. Before the builtin returns, %r12 is in the frame that it made.
  */
-static bool is_before_frame(struct csink_walker *w, csink_row_t row, uint64_t *ra)
+static bool has_called_first(struct csink_walker *w, csink_row_t row, uint64_t *ra)
 {
-	uint64_t r12 = (uint64_t)w->context->gregs[REG_R12];
-	bool is_here =
-		w->innermost ? csink_code_copies_have(w->pc) : w->sp - 8 == (uintptr_t)w->context->gregs[REG_RSP];
+	uintptr_t sp = (uintptr_t)w->context->gregs[REG_RSP];
+	uint64_t r12 = (uint64_t)w->context->gregs[REG_R12], words[4];
 
-	return is_here && !csink_row_near(row) && csink_load_word(&w->load, w->sp, ra) &&
-	       csink_code_called_first(w->innermost ? *ra : w->pc, r12);
+	if (csink_row_near(row) || (w->innermost ? !csink_code_copies_have(w->pc) : w->sp != sp + 8))
+		return false;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(words); i++)
+		if (!csink_walker_load(w, sp + 8 * i, &words[i]))
+			return false;
+	*ra = words[!w->innermost];
+	return words[2] != r12 && words[3] != r12 && csink_code_called_first(words[0], r12) &&
+	       csink_code_call(words[1], 0) != CSINK_NO_CALL;
 }
 #endif
 
@@ -157,10 +162,10 @@ static bool step_frameless(struct csink_walker *w)
 		return csink_walker_step_to(w, at + 8, find_fp(w, at), ra);
 	if (top != CSINK_CALL && is_fp_frame(w, CSINK_CALL, &fp, &ra))
 		return csink_walker_step_to(w, w->fp + 16, fp, ra);
-	if (top != CSINK_NO_CALL && csink_load_word(&w->load, w->sp, &ra))
+	if (top != CSINK_NO_CALL && csink_walker_load(w, w->sp, &ra))
 		return csink_walker_step_to(w, w->sp + 8, w->fp, ra);
 #elif defined(__aarch64__)
-	if (w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, &fp) &&
+	if (w->fp % 8 == 0 && w->fp >= w->sp && csink_walker_load(w, w->fp, &fp) &&
 	    call_at(w, w->fp + 8, &ra) == CSINK_CALL_NEARBY)
 		return csink_walker_step_to(w, w->fp + 16, fp, ra);
 	ra = STRIP_SIGNATURE(context_reg(w->context, CSINK_REG_RA));
@@ -176,7 +181,7 @@ static bool step_bare_call(struct csink_walker *w, uintptr_t pushed)
 #if defined(__x86_64__)
 	uint64_t ra;
 
-	if (!csink_load_word(&w->load, w->sp + pushed, &ra))
+	if (!csink_walker_load(w, w->sp + pushed, &ra))
 		return csink_walker_end(w, CSINK_WALK_BAD_STACK);
 	return csink_walker_step_to(w, w->sp + pushed + 8, w->fp, ra);
 #elif defined(__aarch64__)
@@ -200,7 +205,6 @@ static bool step_guessed(struct csink_walker *w, csink_row_t row)
 #if defined(__x86_64__)
 	uint64_t ra, fp;
 	uintptr_t cfa;
-	bool found;
 #endif
 
 	if (w->innermost) {
@@ -214,20 +218,14 @@ static bool step_guessed(struct csink_walker *w, csink_row_t row)
 	if (pushed >= 0)
 		return step_bare_call(w, (uintptr_t)pushed);
 #if defined(__x86_64__)
-	found = w->innermost && is_frame_half_made(w, &near, csink_row_near(row), &cfa, &fp, &ra);
-	if (!found) {
-		/* A word is there which is never written: what lies in it may be an old address. Some objects call from
-		 * there. */
-		cfa = w->sp + 16;
-		fp = w->fp;
-		found = csink_row_reg(row) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL;
-	}
-	if (!found) {
-		cfa = w->sp + 8;
-		found = is_before_frame(w, row, &ra);
-	}
-	if (found)
+	if (w->innermost && is_frame_half_made(w, &near, csink_row_near(row), &cfa, &fp, &ra))
 		return csink_walker_step_to(w, cfa, fp, ra);
+	/* A word is there which is never written: what lies in it may be an old address. Some objects call from there.
+	 */
+	if (csink_row_reg(row) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
+		return csink_walker_step_to(w, w->sp + 16, w->fp, ra);
+	if (has_called_first(w, row, &ra))
+		return csink_walker_step_to(w, w->sp + 8, w->fp, ra);
 #endif
 	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w, csink_row_near(row));
 }
