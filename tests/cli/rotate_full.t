@@ -8,9 +8,8 @@ cat >functions.py <<'E2'
 import glob, os, time
 def work():
     sum(i * i for i in range(100))
-end = time.time() + 60
 def work_until_next_slice():
-    before = len(glob.glob("s.*.pb.gz"))
+    before, end = len(glob.glob("s.*.pb.gz")), time.time() + 60
     while len(glob.glob("s.*.pb.gz")) == before:
         assert time.time() < end, "no slice was written"
         work()

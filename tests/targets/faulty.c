@@ -9,8 +9,13 @@
 
 static __attribute__((noinline, noclone)) void touch_pages(volatile char *at, uint64_t nr, size_t page)
 {
-	for (uint64_t i = 0; i < nr; i++)
+	for (uint64_t i = 0; i < nr; i++) {
 		at[i * page] = 1;
+		/* Some microseconds: faults alone, each of which is sampled, would leave hardly any time beside
+		 * samples. */
+		for (volatile int left = 3000; left; left--)
+			;
+	}
 }
 
 static __attribute__((noinline, noclone)) uint64_t burn_time(uint64_t x, uint64_t rounds)

@@ -791,7 +791,8 @@ static bool step_caller(const struct csink_hotspot *vm, const struct csink_hotsp
 	if (blob->kind == HOTSPOT_STUBS) {
 		way = HOTSPOT_BY_FP;
 		if (!csink_hotspot_is_called(blob, frame->pc))
-			return is_barrier(blob, frame->pc) && step_over_barrier(vm, frame);
+			return (vm->bytes[HOTSPOT_RETURN_PC] || is_barrier(blob, frame->pc)) &&
+			       step_over_barrier(vm, frame);
 		if (csink_hotspot_is_thaw(blob)) {
 			if (!try(vm, blob, frame, HOTSPOT_BY_FP, CALL, &leaf))
 				return false;

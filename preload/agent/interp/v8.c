@@ -444,21 +444,25 @@ static void begin_thread(struct csink_interp_walk *walk)
 static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct csink_v8_frame *frame)
 {
 #if defined(__x86_64__)
-	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, CALL = 0xe8, MOV_EBX = 0xbb, RET = 0xc3 };
+	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, RET = 0xc3 };
 	uint64_t code = 0, function = frame->is_innermost && frame->end == frame->begin + 8;
-	bool is_bare = false;
+	bool is_bare = false, is_first = false;
+	uint16_t word;
 
 	if (frame->begin == csink_context_sp(walk->context)) {
 		csink_interp_load(walk, frame->pc, &code);
+		word = (uint16_t)code;
 		function = (uint8_t)code >= PUSH_FIRST && (uint8_t)code <= PUSH_LAST;
 		/* mov %rsp, %rbp; and before the push of %rbp, where code may be invalid: mov, testb, jne or je */
-		function |= (code & 0xffffff) == 0xe58948 || (code & 0xffffff) == 0x598b48 ||
-			    (uint16_t)code == 0x43f6 || (uint16_t)code == 0x850f || (uint16_t)code == 0x0574;
+		function |= (code & 0xffffff) == 0xe58948 || (code & 0xffffff) == 0x598b48 || word == 0x43f6 ||
+			    word == 0x850f || word == 0x0574;
 		/* Most of V8's own code has no frame at all. */
 		is_bare = frame->end == frame->begin + 8 && !csink_v8_is_own_code(walk, frame->pc);
+		/* Code that is not optimized, before its frame: mov or xor of %ebx, mov to %r12, a call. */
+		is_first = (uint8_t)code == 0xbb || word == 0xdb33 || word == 0xbc49 || (uint8_t)code == 0xe8 ||
+			   word == 0xff41;
 	}
-	/* Before its frame is made, code that is not optimized has mov or xor of %ebx, mov to %r12, and a call. */
-	if (function || (is_bare && memchr("\xbb\x33\x49\xe8\x41", (uint8_t)code, 5)))
+	if (function || (is_bare && is_first))
 		return (uint64_t)walk->context->uc_mcontext.gregs[REG_RDI];
 	/* The function's own return comes after the removal of arguments. */
 	if (is_bare && (uint8_t)code != RET)

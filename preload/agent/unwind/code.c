@@ -116,14 +116,16 @@ bool csink_code_has_word(uintptr_t pc)
 	return false;
 }
 
-/* mov %rbp, %rsp; pop %rbp; and perhaps a comparison of %rcx: V8's code goes on with the number of arguments. */
+/* mov %rbp, %rsp; pop %rbp; and perhaps a comparison of %rcx, or %r8: V8's code goes on with the number of arguments.
+ */
 static bool is_behind_frame(const struct csink_code_near *near, uintptr_t pc)
 {
-	static const char end[] = "\x48\x8b\xe5\x5d", compare[] = "\x48\x83\xf9";
+	static const char end[] = "\x48\x8b\xe5\x5d", compare[] = "\x48\x83\xf9", other[] = "\x49\x83\xf8";
 	uint8_t before[8], *code = before + sizeof(before);
 
 	return take_near(near, pc - sizeof(before), before, sizeof(before)) &&
-	       (!memcmp(code - 4, end, 4) || (!memcmp(code - 8, end, 4) && !memcmp(code - 4, compare, 3)));
+	       (!memcmp(code - 4, end, 4) ||
+		(!memcmp(code - 8, end, 4) && (!memcmp(code - 4, compare, 3) || !memcmp(code - 4, other, 3))));
 }
 
 /* What V8's code begins with, if it may be invalid: mov, testb, jne (or je over a jmp); push %rbp; mov %rsp, %rbp. */
