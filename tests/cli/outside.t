@@ -201,11 +201,11 @@ cat >resolved.c <<'END'
 	static int resolved(void) { return 0; }
 	__attribute__((used)) static int (*resolve_slowly(void))(void)
 	{
-		for (volatile long i = 0; i < 300000000; i++) { }
+		for (volatile long i = 0; i < 150000000; i++) { } /* fewer samples than the kernel keeps */
 		return resolved;
 	}
 	int slow(void) __attribute__((ifunc("resolve_slowly")));
-	int spin(void) { for (volatile long i = 0; i < 100000000; i++) { } return 0; }
+	int spin(void) { for (volatile long i = 0; i < 50000000; i++) { } return 0; }
 END
 echo 'int slow(void), spin(void); int main(void) { return slow() + spin(); }' >calls_resolved.c
 gcc -O1 -fPIC -shared -Wl,--build-id -o libresolved.so.1 resolved.c && ln -s libresolved.so.1 libresolved.so &&
