@@ -41,7 +41,7 @@ M32 = """printf '%s' 'int execv(const char *, char *const []); static volatile l
 __attribute__((noinline)) void work(void) { for (long i = 0; i < 100000000; i++) sum += i; }
 int main(int nr, char **argv) { work(); return nr > 1 ? execv(argv[1], argv + 1) : 0; }' >m.c
 gcc -m32 -O1 -static m.c -o m 2>/dev/null
-if [ -x m ]; then ./m {T}/chain 0.05 spawn ./m {T}/static_chain 0.05 5; else {T}/chain 0.1 5; fi; echo $?"""
+if [ -x m ]; then ./m {T}/chain 0.05 spawn ./m {T}/static_chain 0.05 5; else {T}/chain 0.3 5; fi; echo $?"""
 
 GUESTS = [
     *[there_and_back(how) for how in ('exec', 'fork', 'vfork', 'spawn', 'popen', 'system', 'at', 'thread')],
