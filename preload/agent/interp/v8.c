@@ -446,7 +446,7 @@ static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct cs
 #if defined(__x86_64__)
 	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, RET = 0xc3 };
 	uint64_t code = 0, function = frame->is_innermost && frame->end == frame->begin + 8;
-	bool is_bare = false, is_first = false;
+	bool is_bare = false;
 	uint16_t word;
 
 	if (frame->begin == csink_context_sp(walk->context)) {
@@ -457,12 +457,12 @@ static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct cs
 		function |= (code & 0xffffff) == 0xe58948 || (code & 0xffffff) == 0x598b48 || word == 0x43f6 ||
 			    word == 0x850f || word == 0x0574;
 		/* Most of V8's own code has no frame at all. */
-		is_bare = frame->end == frame->begin + 8 && !csink_v8_is_own_code(walk, frame->pc);
+		is_bare = !function && frame->end == frame->begin + 8 && !csink_v8_is_own_code(walk, frame->pc);
 		/* Code that is not optimized, before its frame: mov or xor of %ebx, mov to %r12, a call. */
-		is_first = (uint8_t)code == 0xbb || word == 0xdb33 || word == 0xbc49 || (uint8_t)code == 0xe8 ||
-			   word == 0xff41;
+		function |= is_bare && ((uint8_t)code == 0xbb || word == 0xdb33 || word == 0xbc49 ||
+					(uint8_t)code == 0xe8 || word == 0xff41);
 	}
-	if (function || (is_bare && is_first))
+	if (function)
 		return (uint64_t)walk->context->uc_mcontext.gregs[REG_RDI];
 	/* The function's own return comes after the removal of arguments. */
 	if (is_bare && (uint8_t)code != RET)
