@@ -17,8 +17,14 @@
 
 #define RECORDING_BYTES CSINK_REC_MAX_BYTES
 
-/* Samples of a program with the library that may come before the loader calls the library: half a second at 1 kHz. */
-#define MAX_MOMENTS 512
+/*
+ * Samples of a program with the library, which may have come before the loader called the library, are told apart by
+ * moments until it is known when that was. Of the first, each is a moment of its own: half a second at 1 kHz. Then a
+ * moment has a 32nd to a 64th of the samples before it, so that rows stay few: one minute is 736 moments.
+ */
+#define SINGLE_MOMENTS 512U
+#define MOMENT_SAMPLES (SINGLE_MOMENTS / 32)
+#define MOMENT_DOUBLINGS 7
 
 /* ---- chains ---- */
 
@@ -101,6 +107,21 @@ static struct csink_attach_row *row_get(struct csink_attach_images *images, stru
 	return row ? &images->rows[row - 1] : NULL;
 }
 
+/* The moment of a sample of a program with the library, from its number on; 0: the library has long begun. */
+static uint32_t moment_of(uint32_t number)
+{
+	uint32_t doublings = 0;
+
+	if (number < SINGLE_MOMENTS)
+		return number + 1;
+	while (number >> doublings >= 2 * SINGLE_MOMENTS)
+		doublings++;
+	if (doublings >= MOMENT_DOUBLINGS)
+		return 0;
+	return 1 + SINGLE_MOMENTS + doublings * SINGLE_MOMENTS / MOMENT_SAMPLES +
+	       ((number >> doublings) - SINGLE_MOMENTS) / MOMENT_SAMPLES;
+}
+
 void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
 			     const struct csink_attach_stack *stack, const uint64_t *weights, uint64_t time_ns)
 {
@@ -114,8 +135,8 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 					.first_ns = time_ns};
 	struct csink_attach_row *row;
 
-	if (image->is_injected && image->nr_moments < MAX_MOMENTS)
-		like.moment = ++image->nr_moments;
+	if (image->is_injected && (like.moment = moment_of(image->nr_injected)))
+		image->nr_injected++;
 	row = row_get(images, like, stack->frames, stack->nr_frames, stack->flags);
 	image->end_ns = CSINK_MAX(image->end_ns, time_ns);
 	if (!row) {
@@ -123,6 +144,7 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 		return;
 	}
 	row->nr_samples++;
+	row->last_ns = CSINK_MAX(row->last_ns, time_ns);
 	image->nr_own_samples += !stack->is_by_cpu;
 	image->threads[thread->thread].nr_samples++;
 	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++) {
@@ -167,7 +189,7 @@ void csink_attach_images_settle(struct csink_attach_images *images, const struct
 		struct csink_attach_row *row = &images->rows[i];
 		uint64_t start_ns = row->moment ? start_of(images->at[row->image], starts) : UINT64_MAX;
 
-		if (start_ns != UINT64_MAX && row->first_ns < start_ns)
+		if (start_ns != UINT64_MAX && row->last_ns < start_ns)
 			row->is_injected = false;
 	}
 }

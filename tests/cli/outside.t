@@ -201,7 +201,7 @@ cat >resolved.c <<'END'
 	static int resolved(void) { return 0; }
 	__attribute__((used)) static int (*resolve_slowly(void))(void)
 	{
-		for (volatile long i = 0; i < 150000000; i++) { } /* fewer samples than the kernel keeps */
+		for (volatile long i = 0; i < 400000000; i++) { } /* more samples than have a moment of their own */
 		return resolved;
 	}
 	int slow(void) __attribute__((ifunc("resolve_slowly")));
