@@ -88,7 +88,7 @@ UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment. While one of LONE_CLI_TESTS runs,
 # nothing else may: they use up what all processes of a user share, or measure time. The slow ones (over ten seconds, or
-# over thirty of CPU time) make a tier of their own, so that `make check` takes less than three minutes on two processors.
+# over thirty of CPU time) make a tier of their own, so that `make check` stays short.
 LONE_CLI_TESTS := exhausted
 SLOW_LONE_CLI_TESTS := gate gate_baseline gate_suite gate_suite_hyperfine
 SUITES_CLI_TESTS := gate_suite_catch2 gate_suite_criterion gate_suite_node gate_suite_pytest

@@ -170,19 +170,19 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 # ---- what people call ------------------------------------------------------------------------------------------------
 PACKAGE_TESTS := api deb dist rpm tar tar_arm64
 KERNEL_TESTS := debian_11 debian_12 debian_13 units_11 units_12 units_13
-PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
+# A third of what tests take is waiting: for children, servers and signals. So three run at once.
+PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),3) --timer --failures
 
 .PHONY: tests check check-unit check-guests check-pmu check-san bench demo
 tests: all $(UNIT_BINS) $(TARGET_BINS) $(B)/tests/symbols/resolve ## build what the tests need
 
-check: tests ## build, and run every test but the slow ones: under three minutes on two processors
+check: tests ## build, and run every test but the slow ones: about five minutes on two processors
 	$(PROVE) $(filter-out $(SLOW_UNIT_BINS),$(UNIT_BINS)) $(CLI_TESTS:%=tests/cli/%.t)
 	$(PROVE) -j1 $(LONE_CLI_TESTS:%=tests/cli/%.t)
 
 .PHONY: check-slow
-# A third of what they take is waiting: for children, servers and signals.
 check-slow: tests ## build, and run the slow tests: about eight minutes on two processors
-	$(PROVE) -j$(or $(JOBS),3) $(SLOW_UNIT_BINS) $(SLOW_CLI_TESTS:%=tests/cli/%.t)
+	$(PROVE) $(SLOW_UNIT_BINS) $(SLOW_CLI_TESTS:%=tests/cli/%.t)
 	$(PROVE) -j1 $(SLOW_LONE_CLI_TESTS:%=tests/cli/%.t)
 
 # Of the programs in tests/targets they use these alone.

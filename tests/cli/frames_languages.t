@@ -105,7 +105,7 @@ versions() { # a version whose three() costs twice as much, a line further down
 	countersink -q -F 5000 -o new.pb.gz -- "$command" "new/shares.$ending" "$rounds" >out 2>&1
 	countersink diff --all profile.pb.gz new.pb.gz >out 2>&1
 	like "$(cat out)" "^ *\+.* shares\.$ending +$three\$" "$name: diff names the function that costs more"
-	countersink gate -F 5000 --runs 24 $rate --json gate.json --vs "$command old/shares.$ending $((rounds / 20))" -- "$command" "new/shares.$ending" $((rounds / 20)) >out 2>err
+	countersink gate -F 5000 --runs 24 $rate --json gate.json --vs "$command old/shares.$ending $((rounds / 40))" -- "$command" "new/shares.$ending" $((rounds / 40)) >out 2>err
 	is $? 3 "$name: the gate fails when a function got slower"
 	like "$(cat out)" "^not ok [0-9]+ - $three at shares\.$ending:$((first + 1)) regressed: " "$name: the gate names the function, with file and line"
 	is "$(grep -cE "^not ok .*$one at " out)" 0 "$name: the gate blames no other function"
@@ -124,7 +124,7 @@ versions() { # a version whose three() costs twice as much, a line further down
 	esac
 	ok "$name: the gate does not take a slower function for a slower machine (drift from ${drift:-no figure} %)" test "$low" -lt 30
 	[ "$name" = PHP ] || return
-	countersink gate -F 5000 --runs 24 $rate --vs "$command new/shares.$ending $((rounds / 20))" -- "$command" "old/shares.$ending" $((rounds / 20)) >out 2>err
+	countersink gate -F 5000 --runs 24 $rate --vs "$command new/shares.$ending $((rounds / 40))" -- "$command" "old/shares.$ending" $((rounds / 40)) >out 2>err
 	is "$(grep -cE "^not ok .* (in|at) " out)" 0 "$name: the gate blames no function when another one got faster"
 	like "$(cat out)" "^ok [0-9]+ - $three at shares\.$ending:$first improved: " "$name: the gate names the function that got faster"
 }
