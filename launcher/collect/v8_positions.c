@@ -2,7 +2,8 @@
  * Decodes the tables of V8: see v8_positions.h and struct csink_rec_v8_lines. Runs in the launcher, on the thread that
  * collects. The tables come from a profiled process: they may have any content. Sources: V8's
  * src/codegen/source-position-table.cc, src/baseline/bytecode-offset-iterator.cc and src/interpreter/bytecodes.h
- * of 10.2 to 13.6.
+ * of 10.2 to 13.6; for 14.1 and 14.6 (node 25 and 26), Bytecodes::kBytecodeSizes in the programs, and their places as
+ * tests/cli/frames_v8.t compares them.
  */
 #include "launcher/collect/v8_positions.h"
 
@@ -63,6 +64,14 @@ static const struct {
 	 "aaaaabcdeopbabaaaaabdddbbbbcbbbaaagcccdbdbbdddbdddhddceccdddjdjccccccccccccccccccccccccbbbbaabbbbdee"
 	 "defecdeeopiieecccccccccabbbaaoiabiaicibccccaaadbbbbbbbbbbdbbbbbbbbbbbbddbcebaaaabaabdeddabbaaaaaaaaaaaaaaaa"
 	 "a"},
+	{14 << 16 | 1,
+	 "aaaaabcdeopbabaaaaabdddbbbbcbbbaaagcccdbdbbdddbdddhddceccdddjdjbcccccccccccciccccccccccccbbbbaabbbbd"
+	 "eedefecdeeopiieecccccccccabbbaaoiabiaicibcccccaaadbbbbbbbbbbdbbbbbbbbbbbbddbcebdaaaabaabdeddabbaaaaa"
+	 "aaaaaaaaaaaa"},
+	{14 << 16 | 6,
+	 "aaaaabcdeopbabaaaaabdddbbbbcbbbaaagcccdbdbbdddbdddhddceccdddjdjccccccccccccciccccccccccccbbbbaabbbbd"
+	 "eedefecdeeopiieecnnnnnnccabbbaaoiabiaicibcccccaaadbbbbbbbbbbdbbbbbbbbbbbbddbcebeaaaabaabdeddabgaaaaa"
+	 "aaaaaaaaaaaa"},
 };
 
 /* Step over a bytecode. False: there is none, or it is none of this version. */
@@ -110,16 +119,21 @@ static bool find_bytecode(struct reader bytecodes, struct reader offsets, uint32
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* The last place at or before an offset. False: there is none. */
-static bool find_place(struct reader r, int64_t offset, uint32_t *place)
+/*
+ * The last place at or before an offset. False: there is none. Each has the distance from the one before it, and
+ * whether it is of a statement or of an expression: the sign, or, since 14, the lowest bit.
+ */
+static bool find_place(struct reader r, uint32_t version, int64_t offset, uint32_t *place)
 {
-	enum { IS_EXTERNAL = 1, PLACE_SHIFT = 1, PLACE_BITS = 30 };
+	enum { IS_EXTERNAL = 1, PLACE_SHIFT = 1, PLACE_BITS = 30, FIRST_WITH_BIT = 14 << 16 };
 	int64_t at = FUNCTION_ENTRY, source = 0;
 	bool is_known = false;
 
 	while (r.at < r.end) {
 		int64_t more = signed_number(&r);
 
+		if (version >= FIRST_WITH_BIT)
+			more >>= 1;
 		at = csink_add(at, more < 0 ? -1 - more : more);
 		source = csink_add(source, signed_number(&r));
 		if (at > offset)
@@ -152,6 +166,6 @@ struct csink_v8_source csink_v8_source(const struct csink_rec_code *code, uint32
 	if (lines.nr_bytecodes &&
 	    !find_bytecode(bytecodes, (struct reader){bytecodes.end, end}, lines.version, position, &offset))
 		return source;
-	source.is_known = find_place(positions, offset, &source.place);
+	source.is_known = find_place(positions, lines.version, offset, &source.place);
 	return source;
 }

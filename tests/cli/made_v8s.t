@@ -19,6 +19,10 @@ for version in 18 20 22 24; do
 	like "$(cat speedscope)" '"name":"builtin","file":"\[builtin\]"' "node $version: a function without a script is [builtin]"
 done
 
+countersink -o p.pb.gz -- "$MADE/v8_22" 100 >out 2>err
+is "$?:$(grep -c 'of this version of V8 lines, inlined functions and regular expressions are not read; of node 18,' err)" "3:1" \
+	"a version that is known by its fields alone: the report has one line with what is missing" || diag "$(cat err)"
+
 frames_not_read "$MADE/v8_packed_20" classy 'JavaScript frames are not read: V8 with compressed pointers is not supported' "compressed pointers"
 frames_not_read "$MADE/v8_type_24" classy 'JavaScript frames are not read: this version of V8 has other fields or frames' "functions of another type"
 

@@ -14,76 +14,77 @@
 #include "preload/agent/unwind/made_code.h"
 
 /*
- * What is read of libjvm's tables: X(field, whether all versions have it, type, name). No name: the size of the type.
- * Some versions have a field elsewhere, or another one instead of it: hotspot_tables.c.
+ * What is read of libjvm's tables: X(field, whether all versions have it, type, name). SAME: the type of the row
+ * before. No name: the size of the type. Some versions have a field elsewhere, or another one instead of it:
+ * hotspot_tables.c.
  */
 #define CSINK_HOTSPOT_FIELDS(X)                                                                                        \
 	/* Static variables. */                                                                                        \
 	X(HEAPS, NEEDED, "CodeCache", "_heaps")                                                                        \
-	X(CODE_LOW, NEEDED, "CodeCache", "_low_bound")                                                                 \
-	X(CODE_HIGH, NEEDED, "CodeCache", "_high_bound")                                                               \
+	X(CODE_LOW, NEEDED, SAME, "_low_bound")                                                                        \
+	X(CODE_HIGH, NEEDED, SAME, "_high_bound")                                                                      \
 	X(VERSION, NEEDED, "Abstract_VM_Version", "_vm_major_version")                                                 \
 	X(INTERPRETER, NEEDED, "AbstractInterpreter", "_code")                                                         \
 	X(RETURN_PC, OPTIONAL, "ContinuationEntry", "_return_pc")             /* of Continuation.enterSpecial() */     \
 	X(CALL_RETURN, OPTIONAL, "StubRoutines", "_call_stub_return_address") /* where Java returns to native code */  \
 	X(ARCHIVE_LOW, OPTIONAL, "MetaspaceObj", "_shared_metaspace_base") /* archived classes, which stay mapped */   \
-	X(ARCHIVE_HIGH, OPTIONAL, "MetaspaceObj", "_shared_metaspace_top")                                             \
+	X(ARCHIVE_HIGH, OPTIONAL, SAME, "_shared_metaspace_top")                                                       \
 	X(COUNTERS, OPTIONAL, "PerfMemory", "_start") /* where the virtual machine counts what it does */              \
 	X(REDEFINES, OPTIONAL, "JvmtiExport", "_can_hotswap_or_post_breakpoint") /* an agent may change methods */     \
 	/* Fields. */                                                                                                  \
 	X(ARRAY_NR, NEEDED, "GrowableArrayBase", "_len")                                                               \
 	X(ARRAY_DATA, NEEDED, "GrowableArray<int>", "_data")                                                           \
 	X(HEAP_MEMORY, NEEDED, "CodeHeap", "_memory")                                                                  \
-	X(HEAP_MAP, NEEDED, "CodeHeap", "_segmap")                                                                     \
-	X(HEAP_SHIFT, NEEDED, "CodeHeap", "_log2_segment_size")                                                        \
+	X(HEAP_MAP, NEEDED, SAME, "_segmap")                                                                           \
+	X(HEAP_SHIFT, NEEDED, SAME, "_log2_segment_size")                                                              \
 	X(SPACE_LOW, NEEDED, "VirtualSpace", "_low")                                                                   \
-	X(SPACE_HIGH, NEEDED, "VirtualSpace", "_high")                                                                 \
+	X(SPACE_HIGH, NEEDED, SAME, "_high")                                                                           \
 	X(BLOCK_HEADER, NEEDED, "HeapBlock", "_header")                                                                \
 	X(BLOCK_USED, NEEDED, "HeapBlock::Header", "_used")                                                            \
 	X(BLOB_NAME, NEEDED, "CodeBlob", "_name")                                                                      \
-	X(BLOB_FRAME_WORDS, NEEDED, "CodeBlob", "_frame_size")                                                         \
-	X(BLOB_COMPLETE, NEEDED, "CodeBlob", "_frame_complete_offset")                                                 \
-	X(BLOB_CODE, OPTIONAL, "CodeBlob", "_code_begin")         /* either this ... */                                \
-	X(BLOB_CODE_OFFSET, OPTIONAL, "CodeBlob", "_code_offset") /* ... or this */                                    \
-	X(BLOB_RELOCATION_BYTES, OPTIONAL, "CodeBlob", "_relocation_size")                                             \
-	X(BLOB_MUTABLE, OPTIONAL, "CodeBlob", "_mutable_data")                                                         \
-	X(BLOB_DATA_OFFSET, OPTIONAL, "CodeBlob", "_data_offset")                                                      \
+	X(BLOB_FRAME_WORDS, NEEDED, SAME, "_frame_size")                                                               \
+	X(BLOB_COMPLETE, NEEDED, SAME, "_frame_complete_offset")                                                       \
+	X(BLOB_CODE, OPTIONAL, SAME, "_code_begin")         /* either this ... */                                      \
+	X(BLOB_CODE_OFFSET, OPTIONAL, SAME, "_code_offset") /* ... or this */                                          \
+	X(BLOB_RELOCATION_BYTES, OPTIONAL, SAME, "_relocation_size")                                                   \
+	X(BLOB_MUTABLE, OPTIONAL, SAME, "_mutable_data")                                                               \
+	X(BLOB_DATA_OFFSET, OPTIONAL, SAME, "_data_offset")                                                            \
 	X(COMPILED_METHOD, NEEDED, "nmethod", "_method")                                                               \
-	X(COMPILED_ID, NEEDED, "nmethod", "_compile_id")                                                               \
-	X(COMPILED_PCS_OFFSET, NEEDED, "nmethod", "_scopes_pcs_offset")                                                \
-	X(COMPILED_PCS_END, OPTIONAL, "nmethod", "_dependencies_offset") /* of what is behind them */                  \
+	X(COMPILED_ID, NEEDED, SAME, "_compile_id")                                                                    \
+	X(COMPILED_PCS_OFFSET, NEEDED, SAME, "_scopes_pcs_offset")                                                     \
+	X(COMPILED_PCS_END, OPTIONAL, SAME, "_dependencies_offset") /* of what is behind them */                       \
 	X(COMPILED_SCOPES, OPTIONAL, "CompiledMethod", "_scopes_data_begin")                                           \
 	X(COMPILED_SCOPES_OFFSET, OPTIONAL, "nmethod", "_scopes_data_offset")                                          \
-	X(COMPILED_IMMUTABLE, OPTIONAL, "nmethod", "_immutable_data")                                                  \
-	X(COMPILED_METADATA_OFFSET, OPTIONAL, "nmethod", "_metadata_offset")                                           \
+	X(COMPILED_IMMUTABLE, OPTIONAL, SAME, "_immutable_data")                                                       \
+	X(COMPILED_METADATA_OFFSET, OPTIONAL, SAME, "_metadata_offset")                                                \
 	X(COMPILED_DEOPT, OPTIONAL, "CompiledMethod", "_deopt_handler_begin")                                          \
 	X(COMPILED_DEOPT_OFFSET, OPTIONAL, "nmethod", "_deopt_handler_offset")                                         \
-	X(COMPILED_ORIGINAL_PC, OPTIONAL, "nmethod", "_orig_pc_offset")                                                \
+	X(COMPILED_ORIGINAL_PC, OPTIONAL, SAME, "_orig_pc_offset")                                                     \
 	X(METHOD_CONST, NEEDED, "Method", "_constMethod")                                                              \
 	X(CONST_POOL, NEEDED, "ConstMethod", "_constants")                                                             \
-	X(CONST_NAME, NEEDED, "ConstMethod", "_name_index")                                                            \
-	X(CONST_FLAGS, NEEDED, "ConstMethod", "_flags")                                                                \
-	X(CONST_CODE_BYTES, NEEDED, "ConstMethod", "_code_size")                                                       \
+	X(CONST_NAME, NEEDED, SAME, "_name_index")                                                                     \
+	X(CONST_FLAGS, NEEDED, SAME, "_flags")                                                                         \
+	X(CONST_CODE_BYTES, NEEDED, SAME, "_code_size")                                                                \
 	X(POOL_HOLDER, NEEDED, "ConstantPool", "_pool_holder")                                                         \
-	X(POOL_LENGTH, NEEDED, "ConstantPool", "_length")                                                              \
-	X(POOL_FILE, OPTIONAL, "ConstantPool", "_source_file_name_index")   /* either this ... */                      \
+	X(POOL_LENGTH, NEEDED, SAME, "_length")                                                                        \
+	X(POOL_FILE, OPTIONAL, SAME, "_source_file_name_index")             /* either this ... */                      \
 	X(CLASS_FILE, OPTIONAL, "InstanceKlass", "_source_file_name_index") /* ... or this */                          \
 	X(CLASS_NAME, NEEDED, "Klass", "_name")                                                                        \
 	X(SYMBOL_LENGTH, NEEDED, "Symbol", "_length")                                                                  \
-	X(SYMBOL_TEXT, NEEDED, "Symbol", "_body")                                                                      \
+	X(SYMBOL_TEXT, NEEDED, SAME, "_body")                                                                          \
 	X(QUEUE_BUFFER, NEEDED, "StubQueue", "_stub_buffer")                                                           \
-	X(QUEUE_BEGIN, NEEDED, "StubQueue", "_queue_begin")                                                            \
-	X(QUEUE_NR, NEEDED, "StubQueue", "_number_of_stubs")                                                           \
+	X(QUEUE_BEGIN, NEEDED, SAME, "_queue_begin")                                                                   \
+	X(QUEUE_NR, NEEDED, SAME, "_number_of_stubs")                                                                  \
 	X(CODELET_BYTES, NEEDED, "InterpreterCodelet", "_size")                                                        \
-	X(CODELET_TEXT, NEEDED, "InterpreterCodelet", "_description")                                                  \
+	X(CODELET_TEXT, NEEDED, SAME, "_description")                                                                  \
 	X(PC_OFFSET, NEEDED, "PcDesc", "_pc_offset")                                                                   \
-	X(PC_SCOPE, NEEDED, "PcDesc", "_scope_decode_offset")                                                          \
+	X(PC_SCOPE, NEEDED, SAME, "_scope_decode_offset")                                                              \
 	X(THREAD_ANCHOR, NEEDED, "JavaThread", "_anchor")                                                              \
-	X(THREAD_OS, NEEDED, "JavaThread", "_osthread")                                                                \
+	X(THREAD_OS, NEEDED, SAME, "_osthread")                                                                        \
 	X(OS_PTHREAD, NEEDED, "OSThread", "_pthread_id")                                                               \
 	X(ANCHOR_SP, NEEDED, "JavaFrameAnchor", "_last_Java_sp")                                                       \
-	X(ANCHOR_PC, NEEDED, "JavaFrameAnchor", "_last_Java_pc")                                                       \
-	X(ANCHOR_FP, NEEDED, "JavaFrameAnchor", "_last_Java_fp")                                                       \
+	X(ANCHOR_PC, NEEDED, SAME, "_last_Java_pc")                                                                    \
+	X(ANCHOR_FP, NEEDED, SAME, "_last_Java_fp")                                                                    \
 	/* Sizes of types. */                                                                                          \
 	X(BLOCK_BYTES, NEEDED, "HeapBlock", "")                                                                        \
 	X(POOL_BYTES, NEEDED, "ConstantPool", "")                                                                      \

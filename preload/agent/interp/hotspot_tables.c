@@ -18,6 +18,9 @@ enum {
 	MAX_OFFSET = 1 << 16, /* of fields; addresses are larger */
 };
 
+static const char other_version[] =
+	"Java frames are not read: this version of HotSpot is not known; JDK 11 to 25 are supported";
+
 /* Where other versions have them. */
 #define MOVED_FIELDS(X)                                                                                                \
 	X(ARRAY_NR, NEEDED, "GenericGrowableArray", "_len")                                                            \
@@ -25,7 +28,9 @@ enum {
 	X(CONST_FLAGS, NEEDED, "ConstMethod", "_flags._flags")                                                         \
 	X(THREAD_OS, NEEDED, "Thread", "_osthread")
 
-/* The names, one behind another: of each row its type, then its field. */
+/* The names, one behind another: of each row its type, which is empty if it is that of the row before, then its field.
+ */
+#define SAME ""
 #define TEXT_BYTES(field, need, type, name) char field[sizeof(type) + sizeof(name)];
 #define MOVED_BYTES(field, need, type, name) char moved_##field[sizeof(type) + sizeof(name)];
 #define TEXT(field, need, type, name) type "\0" name,
@@ -75,7 +80,7 @@ static const uint8_t pairs[][2] = {
 #define EXPORTED_NAME(id, name) name,
 
 enum exported { EXPORTED(EXPORTED_ID) NR_EXPORTED };
-static const char exports[NR_EXPORTED][48] = {EXPORTED(EXPORTED_NAME)};
+static const char exports[NR_EXPORTED][38] = {EXPORTED(EXPORTED_NAME)};
 
 /* MADE: the machine is being created, without an interpreter yet. Only code of the creating thread can be named. */
 enum state { UNKNOWN = CSINK_HOTSPOT_UNKNOWN, BUSY = CSINK_HOTSPOT_BUSY, MADE, READY, REFUSED };
@@ -116,8 +121,7 @@ int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpr
 	for (int i = 0; i < NR_EXPORTED; i++) {
 		uintptr_t at = csink_elf_look(object, exports[i], STT_OBJECT, NULL);
 
-		*why = "Java frames are not read: this version of HotSpot does not export where its fields are; JDK 11 "
-		       "to 25 are supported";
+		*why = other_version;
 		if (!at)
 			return -1;
 		all[i] = at;
@@ -138,7 +142,7 @@ int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpr
 /* Bytes of a C++ type; none of the fields that are read has another one of these sizes. */
 static uint8_t bytes_of(const char *type)
 {
-	static const char sizes[][20] = {"\2u2",   "\2int16_t", "\2jushort",  "\2unsigned short", "\1u1",
+	static const char sizes[][16] = {"\2u2",   "\2int16_t", "\2jushort",  "\2unsigned short", "\1u1",
 					 "\1char", "\1bool",    "\10address", "\10intptr_t",      "\10pthread_t"};
 
 	if (!type || strchr(type, '*'))
@@ -163,7 +167,14 @@ static bool is_text(const char *text, const char *other)
 
 static const char *type_of(const struct row *row)
 {
+	while (row->type_bytes == sizeof(SAME))
+		row--;
 	return (const char *)&texts + row->text;
+}
+
+static const char *name_of(const struct row *row)
+{
+	return (const char *)&texts + row->text + row->type_bytes;
 }
 
 static void take(struct csink_hotspot *vm, const char *type, const char *name, uint64_t at, uint8_t bytes)
@@ -171,8 +182,7 @@ static void take(struct csink_hotspot *vm, const char *type, const char *name, u
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++) {
 		uint8_t field = table[i].field;
 
-		if (!vm->bytes[field] && is_text(type_of(&table[i]), type) &&
-		    is_text(type_of(&table[i]) + table[i].type_bytes, name)) {
+		if (!vm->bytes[field] && is_text(type_of(&table[i]), type) && is_text(name_of(&table[i]), name)) {
 			vm->at[field] = at;
 			vm->bytes[field] = bytes;
 		}
@@ -217,7 +227,7 @@ static void read_types(struct csink_hotspot *vm)
 static const char *refuse(const struct csink_hotspot *vm)
 {
 	if (vm->bytes[HOTSPOT_VERSION] && (vm->version < 11 || vm->version > 25))
-		return "Java frames are not read: this version of HotSpot is not known; JDK 11 to 25 are supported";
+		return other_version;
 	for (unsigned int i = 0; i < HOTSPOT_NR_FIELDS; i++)
 		if ((!vm->bytes[i] || (i == HOTSPOT_PC_BYTES && !vm->at[i])) && table[i].is_needed)
 			return "Java frames are not read: HotSpot does not export a field that is needed";

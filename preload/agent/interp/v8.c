@@ -1,5 +1,5 @@
 /*
- * JavaScript's frames: V8 of node 18 to 24 on x86-64, without pointer compression. Runs in the handler of the thread
+ * JavaScript's frames: V8 of node 18 to 26 on x86-64, without pointer compression. Runs in the handler of the thread
  * whose frames are read.
  *
  * Every JavaScript frame, interpreted or compiled by whatever compiler, has the caller's frame pointer, below it a
@@ -104,7 +104,7 @@ static const char exports[] = "class_JSFunction__shared__SharedFunctionInfo\0\0"
 enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
 
 static const char other_version[] =
-	"JavaScript frames are not read: this version of V8 has other fields or frames; node 18 to 24 "
+	"JavaScript frames are not read: this version of V8 has other fields or frames; node 18 to 26 "
 	"is supported";
 
 static uint32_t nr_threads; /* that have run JavaScript; atomic */
@@ -433,6 +433,10 @@ static void miss(struct csink_interp_walk *walk)
 static void begin_thread(struct csink_interp_walk *walk)
 {
 	walk->room->own = __atomic_add_fetch(&nr_threads, 1, __ATOMIC_RELAXED);
+	if (walk->room->own == 1 && !csink_v8_version(csink_v8_layout(walk)))
+		csink_recording_note_text(walk->rec, walk->writer,
+					  "of this version of V8 lines, inlined functions and regular expressions are "
+					  "not read; of node 18, 20, 22 and 24 to 26 they are");
 	csink_code_copies_look(walk->rec, walk->writer);
 }
 

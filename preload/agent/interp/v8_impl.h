@@ -28,15 +28,16 @@ struct csink_v8_version {
 	uint16_t code_start, code_size;
 	bool is_code_inside; /* the code begins there; else its address is there */
 	/* Of optimized code: see v8_inlines.c. */
-	uint8_t header;             /* of the object that the instructions lie in, before them */
-	uint8_t code_back;          /* before the instructions: their code; 0: the object that they lie in is it */
-	uint8_t code_states;        /* in code: the states in which its calls return */
-	uint8_t first_state;        /* where they begin there; an index, as the next one */
-	uint8_t literals;           /* where what they refer to is */
-	uint8_t frame, last_frame;  /* operations that begin the frame of a function: from, to */
-	uint8_t begin;              /* the operation that a state begins with */
-	uint8_t table_header;       /* bytes of the table of calls before its first entry */
-	uint8_t code_flags, maglev; /* in code: its flags; in these, the kind of code that Maglev makes */
+	uint8_t header;            /* of the object that the instructions lie in, before them */
+	uint8_t code_back;         /* before the instructions: their code; 0: the object that they lie in is it */
+	uint8_t code_states;       /* in code: the states in which its calls return */
+	uint8_t first_state;       /* where they begin there; an index, as the next one */
+	uint8_t literals;          /* where what they refer to is */
+	uint8_t frame, last_frame; /* operations that begin the frame of a function: from, to */
+	uint8_t begin;             /* the operation that a state begins with */
+	uint8_t table_header;      /* bytes of the table of calls before its first entry */
+	uint8_t code_flags;        /* in code: its flags, with its kind */
+	uint8_t maglev, regexp;    /* the kinds of code that Maglev makes, and that regular expressions become */
 	uint8_t nr_operations;
 	const char *nr_operands; /* of each operation, a digit */
 };

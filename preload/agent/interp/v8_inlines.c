@@ -35,7 +35,6 @@ enum {
 	MAX_OPERATIONS = 16384, /* of a state */
 	MAX_FRAMES = 64,        /* of a state */
 	KIND_MASK = 15,         /* of a code's flags */
-	KIND_REGEXP = 3,
 	MAX_REGEXP = 64 * 1024, /* as MAX_CODE */
 	NR_CONTINUATIONS = 2,   /* operations behind those of functions, which are frames of JavaScript, too: those of
 				   builtin functions */
@@ -287,7 +286,7 @@ bool csink_v8_is_regexp(struct csink_interp_walk *walk, uintptr_t pc)
 	struct code code;
 
 	return version && csink_v8_layout(walk)->type_instructions && find_code(walk, version, pc, MAX_REGEXP, &code) &&
-	       code.kind == KIND_REGEXP;
+	       code.kind == version->regexp;
 }
 
 /* Is that code still there? */

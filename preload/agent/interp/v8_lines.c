@@ -9,7 +9,8 @@
  * (launcher/collect/v8_positions.c).
  *
  * Sources: V8's src/execution/frame-constants.h, src/objects/bytecode-array.tq, src/objects/code.h, and
- * src/builtins/x64/builtins-x64.cc (registers of the interpreter) of 10.2 to 13.6.
+ * src/builtins/x64/builtins-x64.cc (registers of the interpreter) of 10.2 to 13.6; 14.1 and 14.6
+ * (node 25 and 26) were found to be the same by tests/cli/frames_v8.t, but for the kinds of code.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -34,16 +35,21 @@ enum {
 };
 
 #define OPERATIONS(digits) sizeof(digits) - 1, digits
+#define OPERATIONS_SINCE_13 OPERATIONS("643321343331003311101111111111111111101111121")
 
 static const struct csink_v8_version versions[] = {
-	{10, 2,  32, 16, 24, 128, 40, true, 128, 0,
-	 16, 11, 2,  18, 18, 3,   8,  48,   12,  OPERATIONS("2103113131111111115334111112")},
-	{11, 3,  32, 16, 24, 40, 56, false, 16, 8,
-	 16, 11, 2,  23, 24, 2,  8,  48,    12, OPERATIONS("103311313111112111111115333401111121")},
-	{12, 4,  24, 8, 16, 40, 52, false, 32, 24,
-	 8,  11, 2,  0, 1,  12, 8,  48,    11, OPERATIONS("5333213432103311111111111111111101111121")},
-	{13, 6,  24, 8, 16, 40, 56, false, 32, 24,
-	 8,  12, 3,  0, 1,  14, 12, 52,    11, OPERATIONS("643321343331003311101111111111111111101111121")},
+	{10,   2,   32, 16, 24, 128, 40,
+	 true, 128, 0,  16, 11, 2,   18,
+	 18,   3,   8,  48, 12, 3,   OPERATIONS("2103113131111111115334111112")},
+	{11,    3,  32, 16, 24, 40, 56,
+	 false, 16, 8,  16, 11, 2,  23,
+	 24,    2,  8,  48, 12, 3,  OPERATIONS("103311313111112111111115333401111121")},
+	{12,    4,  24, 8,  16, 40, 52,
+	 false, 32, 24, 8,  11, 2,  0,
+	 1,     12, 8,  48, 11, 3,  OPERATIONS("5333213432103311111111111111111101111121")},
+	{13, 6, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 11, 3, OPERATIONS_SINCE_13},
+	{14, 1, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 11, 3, OPERATIONS_SINCE_13},
+	{14, 6, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 12, 4, OPERATIONS_SINCE_13},
 };
 
 const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout)
@@ -244,8 +250,9 @@ void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_f
 {
 	const struct csink_v8_version *version = csink_v8_version(csink_v8_layout(walk));
 	bool is_own = csink_v8_is_own_code(walk, frame->pc);
-	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin &&
-		  (is_own || may_be_baseline(walk, shared, tables));
+	bool is_baseline = version && (!is_own || frame->is_exact) && may_be_baseline(walk, shared, tables);
+	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin && (is_own || is_baseline);
+	struct csink_v8_frame caller = {.begin = frame->begin, .end = frame->end};
 	uint64_t stored = csink_v8_word(walk, frame->end + (uintptr_t)FRAME_BYTECODES, &ok);
 
 	/* Most frames have none: nothing else is set, or copied. */
@@ -253,6 +260,11 @@ void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_f
 	if (ok)
 		find_tables(walk, version, stored, tables);
 	if (!ok || !tables->found.nr_positions)
+		return;
+	*place = tables->found;
+	/* A builtin function without a frame, which code that is not optimized has called. */
+	if (is_own && is_baseline && csink_interp_load(walk, frame->begin, &caller.pc) &&
+	    place_in_code(walk, &caller, shared, version, place))
 		return;
 	*place = tables->found;
 	if (!(is_own ? place_in_bytecodes(walk, frame, place) : place_in_code(walk, frame, shared, version, place)))
