@@ -163,7 +163,7 @@ static int read_state(struct csink_interp_walk *walk, const struct csink_v8_vers
 			   .bytes = bytes + ITEMS,
 			   .is_old = version->major < FIRST_COMPRESSED,
 			   .nr_operations = version->nr_operations,
-			   .nr_operands = version->nr_operands};
+			   .nr_operands = csink_v8_operands(version)};
 	uint32_t nr_frames, nr_literals = ok ? length_of(walk, literals) : 0;
 	int nr = 0;
 

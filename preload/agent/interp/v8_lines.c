@@ -13,6 +13,7 @@
  * (node 25 and 26) were found to be the same by tests/cli/frames_v8.t, but for the kinds of code.
  */
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -34,23 +35,27 @@ enum {
 	MAX_HANDLER = 16 * 1024, /* bytes of the code that runs one bytecode, at most */
 };
 
-#define OPERATIONS(digits) sizeof(digits) - 1, digits
-#define OPERATIONS_SINCE_13 OPERATIONS("643321343331003311101111111111111111101111121")
+/* The operands of each operation, a digit: in place, since the loader would have to relocate pointers in every program.
+ */
+static const struct operations {
+	char v10[28], v11[36], v12[40], v13[45];
+} operations = {"2103113131111111115334111112", "103311313111112111111115333401111121",
+		"5333213432103311111111111111111101111121", "643321343331003311101111111111111111101111121"};
+#define OPERATIONS(member) sizeof(operations.member), offsetof(struct operations, member)
 
 static const struct csink_v8_version versions[] = {
-	{10,   2,   32, 16, 24, 128, 40,
-	 true, 128, 0,  16, 11, 2,   18,
-	 18,   3,   8,  48, 12, 3,   OPERATIONS("2103113131111111115334111112")},
-	{11,    3,  32, 16, 24, 40, 56,
-	 false, 16, 8,  16, 11, 2,  23,
-	 24,    2,  8,  48, 12, 3,  OPERATIONS("103311313111112111111115333401111121")},
-	{12,    4,  24, 8,  16, 40, 52,
-	 false, 32, 24, 8,  11, 2,  0,
-	 1,     12, 8,  48, 11, 3,  OPERATIONS("5333213432103311111111111111111101111121")},
-	{13, 6, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 11, 3, OPERATIONS_SINCE_13},
-	{14, 1, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 11, 3, OPERATIONS_SINCE_13},
-	{14, 6, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 12, 4, OPERATIONS_SINCE_13},
+	{10, 2, 32, 16, 24, 128, 40, true, 128, 0, 16, 11, 2, 18, 18, 3, 8, 48, 12, 3, OPERATIONS(v10)},
+	{11, 3, 32, 16, 24, 40, 56, false, 16, 8, 16, 11, 2, 23, 24, 2, 8, 48, 12, 3, OPERATIONS(v11)},
+	{12, 4, 24, 8, 16, 40, 52, false, 32, 24, 8, 11, 2, 0, 1, 12, 8, 48, 11, 3, OPERATIONS(v12)},
+	{13, 6, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 11, 3, OPERATIONS(v13)},
+	{14, 1, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 11, 3, OPERATIONS(v13)},
+	{14, 6, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 12, 4, OPERATIONS(v13)},
 };
+
+const char *csink_v8_operands(const struct csink_v8_version *version)
+{
+	return (const char *)&operations + version->operations;
+}
 
 const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout)
 {
