@@ -20,11 +20,11 @@
 /*
  * Samples of a program with the library, which may have come before the loader called the library, are told apart by
  * moments until it is known when that was. Of the first, each is a moment of its own: half a second at 1 kHz. Then a
- * moment has a 32nd to a 64th of the samples before it, so that rows stay few: one minute is 736 moments.
+ * moment has a 32nd to a 64th of the samples before it, so that rows stay few: sixteen seconds are 672 moments.
  */
 #define SINGLE_MOMENTS 512U
 #define MOMENT_SAMPLES (SINGLE_MOMENTS / 32)
-#define MOMENT_DOUBLINGS 7
+#define MOMENT_DOUBLINGS 5
 
 /* ---- chains ---- */
 
@@ -135,8 +135,8 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 					.first_ns = time_ns};
 	struct csink_attach_row *row;
 
-	if (image->is_injected && (like.moment = moment_of(image->nr_injected)))
-		image->nr_injected++;
+	if (image->is_injected && (like.moment = moment_of(image->nr_in_moments)))
+		image->nr_in_moments++;
 	row = row_get(images, like, stack->frames, stack->nr_frames, stack->flags);
 	image->end_ns = CSINK_MAX(image->end_ns, time_ns);
 	if (!row) {

@@ -46,8 +46,8 @@ struct csink_attach_image {
 	uint32_t nr_threads, cap_threads, nr_living;
 	uint64_t nr_rows, nr_own_rows; /* nr_own_rows: of them, those of samples of its own events */
 	uint64_t nr_own_samples;
-	uint32_t
-		nr_injected; /* samples since the library was mapped that have a moment: csink_attach_images_settle() */
+	uint32_t nr_in_moments; /* samples since the library was mapped that have a moment: csink_attach_images_settle()
+				 */
 	uint64_t losses[CSINK_NR_LOSSES];
 };
 
@@ -56,8 +56,7 @@ struct csink_attach_row {
 	uint32_t image, thread, chain, epoch;
 	bool is_by_cpu;   /* samples of a CPU: they count where those of the process itself do not */
 	bool is_injected; /* the image was injected then: the library may have recorded these samples, too */
-	uint32_t
-		moment; /* of samples that may be from before the library began; 0: the row has any number of samples */
+	uint32_t moment;  /* the number of a moment, see csink_attach_images_settle(); 0: none */
 	uint64_t leaf, first_ns, last_ns, nr_samples;
 	uint64_t weights[CSINK_MAX_EVENTS];
 };
@@ -175,8 +174,9 @@ struct csink_attach_starts {
 
 /**
  * The loader maps the library first, and calls it last: samples that come between are the only ones of that time.
- * Rows whose samples are all from before are distinguished from later ones, before rows are saved: what is missing of
- * the time between is a 32nd at most, and from the first minute of samples at 1 kHz on all.
+ * Rows whose samples are all from before are distinguished from later ones, before rows are saved. A row that has
+ * samples of both stays a later one: at most a 32nd of the time before the library began, but all of it after 16,384
+ * samples.
  */
 void csink_attach_images_settle(struct csink_attach_images *images, const struct csink_attach_starts *starts);
 

@@ -120,21 +120,19 @@ static bool find_bytecode(struct reader bytecodes, struct reader offsets, uint32
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The last place at or before an offset. False: there is none. Each has the distance from the one before it, and
- * whether it is of a statement or of an expression: the sign, or, since 14, the lowest bit.
+ * The last place at or before an offset. False: there is none. Each has the distance from the one before it, with
+ * flags: whether it is of a statement, as the sign; since 14 the two lowest bits of a number without sign.
  */
 static bool find_place(struct reader r, uint32_t version, int64_t offset, uint32_t *place)
 {
-	enum { IS_EXTERNAL = 1, PLACE_SHIFT = 1, PLACE_BITS = 30, FIRST_WITH_BIT = 14 << 16 };
+	enum { IS_EXTERNAL = 1, PLACE_SHIFT = 1, PLACE_BITS = 30, FIRST_WITH_BITS = 14 << 16 };
 	int64_t at = FUNCTION_ENTRY, source = 0;
 	bool is_known = false;
 
 	while (r.at < r.end) {
-		int64_t more = signed_number(&r);
+		int64_t more = (int64_t)(number(&r) >> (version >= FIRST_WITH_BITS ? 2 : 1));
 
-		if (version >= FIRST_WITH_BIT)
-			more >>= 1;
-		at = csink_add(at, more < 0 ? -1 - more : more);
+		at = csink_add(at, more);
 		source = csink_add(source, signed_number(&r));
 		if (at > offset)
 			break;

@@ -194,7 +194,7 @@ else
 fi
 
 countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
-is "$?:$(grep -c 'Java frames are not read: this version of HotSpot is not known' err)" 0:1 \
+is "$?:$(grep -c 'Java frames are not read: the fields of this HotSpot are not known' err)" 0:1 \
 	"HotSpot of an unsupported version: the report has one line with the reason"
 # While a thread reads HotSpot's tables, no other one's code has a name: one that loses its CPU then takes the others' names for a few
 # milliseconds (2 of 1,000 runs at a load of 4).

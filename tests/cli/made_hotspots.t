@@ -48,5 +48,5 @@ for version in 11 17 21 25 uncounted_17 redefining_17; do
 done
 
 frames_not_read "$MADE/hotspot_missing_17" Alpha 'Java frames are not read: HotSpot does not export a field that is needed' "a field that is missing"
-frames_not_read "$MADE/hotspot_unknown_25" Alpha 'Java frames are not read: this version of HotSpot is not known' "an unknown version"
+frames_not_read "$MADE/hotspot_unknown_25" Alpha 'Java frames are not read: the fields of this HotSpot are not known' "an unknown version"
 done_testing

@@ -211,7 +211,7 @@ echo 'int slow(void), spin(void); int main(void) { return slow() + spin(); }' >c
 gcc -O1 -fPIC -shared -Wl,--build-id -o libresolved.so.1 resolved.c && ln -s libresolved.so.1 libresolved.so &&
 	gcc -O1 -Wl,-z,now -o calls_resolved calls_resolved.c ./libresolved.so
 for chain_try in 1 2 3; do # beside load a process may wait, and the launcher, too
-	countersink -o c.pb.gz -- ./static 0.01 fork ./calls_resolved 2>err
+	countersink -F 4000 -o c.pb.gz -- ./static 0.01 fork ./calls_resolved 2>err
 	loaded=$(countersink report -x -a c.pb.gz | awk -F, '
 		/,libresolved.so,/ && !/^spin,/ { named += $3 }
 		/^"?\[start-up/ { start = $3 }

@@ -14,8 +14,8 @@ enum { PAGE = 4096, VERSION = 11 << 16 | 3, START = 5, LENGTH = 1000 };
  * places are doubled, one more, and then doubled for the sign.
  */
 static const uint8_t positions[] = {0, 84, 9, 0xe0, 8, 12, 0x93, 9};
-/* The same since 14, where the flag is a bit of the increment, below it. */
-static const uint8_t positions_14[] = {0, 84, 18, 0xe0, 8, 24, 0x93, 9};
+/* The same since 14, where increments have no sign, and two flags below them. */
+static const uint8_t positions_14[] = {2, 84, 19, 0xe0, 8, 25, 0x93, 9};
 static uint32_t version = VERSION;
 /* LdaZero; LdaSmi with an operand of 1, 2 and 4 bytes; LdaZero: offsets 0, 1, 3, 7, 13 */
 static const uint8_t bytecodes[] = {12, 13, 1, 0, 13, 1, 2, 1, 13, 1, 2, 3, 4, 12};

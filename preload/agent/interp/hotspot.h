@@ -14,9 +14,9 @@
 #include "preload/agent/unwind/made_code.h"
 
 /*
- * What is read of libjvm's tables: X(field, whether all versions have it, type, name). SAME: the type of the row
- * before. No name: the size of the type. Some versions have a field elsewhere, or another one instead of it:
- * hotspot_tables.c.
+ * What is read of libjvm's tables: X(field, whether all versions have it, type, name). SAME: the type of the nearest
+ * row above that names one, so that no row of another type may come between. No name: the size of the type. Some
+ * versions have a field elsewhere, or another one instead of it: hotspot_tables.c.
  */
 #define CSINK_HOTSPOT_FIELDS(X)                                                                                        \
 	/* Static variables. */                                                                                        \

@@ -19,7 +19,7 @@ enum {
 };
 
 static const char other_version[] =
-	"Java frames are not read: this version of HotSpot is not known; JDK 11 to 25 are supported";
+	"Java frames are not read: the fields of this HotSpot are not known; JDK 11 to 25 are supported";
 
 /* Where other versions have them. */
 #define MOVED_FIELDS(X)                                                                                                \
@@ -28,7 +28,7 @@ static const char other_version[] =
 	X(CONST_FLAGS, NEEDED, "ConstMethod", "_flags._flags")                                                         \
 	X(THREAD_OS, NEEDED, "Thread", "_osthread")
 
-/* The names, one behind another: of each row its type, which is empty if it is that of the row before, then its field.
+/* The names, one behind another: of each row its type, which is empty if a row before it has named it, then its field.
  */
 #define SAME ""
 #define TEXT_BYTES(field, need, type, name) char field[sizeof(type) + sizeof(name)];
@@ -53,6 +53,7 @@ static const struct row {
 	uint16_t text;
 } table[] = {CSINK_HOTSPOT_FIELDS(ROW) MOVED_FIELDS(MOVED_ROW)};
 _Static_assert(HOTSPOT_NR_FIELDS <= 128, "a row has seven bits for its field");
+_Static_assert(sizeof(texts.HEAPS) > sizeof(SAME) + sizeof("_heaps"), "the first row names its type");
 
 /* Of each pair, one must be there. */
 static const uint8_t pairs[][2] = {
@@ -80,7 +81,7 @@ static const uint8_t pairs[][2] = {
 #define EXPORTED_NAME(id, name) name,
 
 enum exported { EXPORTED(EXPORTED_ID) NR_EXPORTED };
-static const char exports[NR_EXPORTED][38] = {EXPORTED(EXPORTED_NAME)};
+static const char exports[NR_EXPORTED][sizeof("gHotSpotVMStructEntryTypeStringOffset")] = {EXPORTED(EXPORTED_NAME)};
 
 /* MADE: the machine is being created, without an interpreter yet. Only code of the creating thread can be named. */
 enum state { UNKNOWN = CSINK_HOTSPOT_UNKNOWN, BUSY = CSINK_HOTSPOT_BUSY, MADE, READY, REFUSED };
@@ -142,8 +143,9 @@ int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpr
 /* Bytes of a C++ type; none of the fields that are read has another one of these sizes. */
 static uint8_t bytes_of(const char *type)
 {
-	static const char sizes[][16] = {"\2u2",   "\2int16_t", "\2jushort",  "\2unsigned short", "\1u1",
-					 "\1char", "\1bool",    "\10address", "\10intptr_t",      "\10pthread_t"};
+	static const char sizes[][sizeof("\2unsigned short")] = {
+		"\2u2",   "\2int16_t", "\2jushort",  "\2unsigned short", "\1u1",
+		"\1char", "\1bool",    "\10address", "\10intptr_t",      "\10pthread_t"};
 
 	if (!type || strchr(type, '*'))
 		return 8;

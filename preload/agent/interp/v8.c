@@ -11,7 +11,8 @@
  * find what is known of the object that was there: words of what is there now are compared first (load_compared()).
  *
  * V8 exports where its fields are, for debuggers (v8dbg_*). Sources: V8's tools/gen-postmortem-metadata.py,
- * src/execution/frame-constants.h, src/objects/scope-info.tq, shared-function-info.tq and string.tq of 10.2 to 13.6.
+ * src/execution/frame-constants.h, src/objects/scope-info.tq, shared-function-info.tq and string.tq of 10.2 to 13.6;
+ * what 14.1 and 14.6 (node 25 and 26) have was found by tests/cli/frames_v8.t.
  * tests/cli/frames_v8.t compares frames with Error.stack.
  */
 #include <elf.h>
@@ -429,14 +430,17 @@ static void miss(struct csink_interp_walk *walk)
 		csink_interp_refuse(walk, other_version);
 }
 
-/* A thread runs JavaScript for the first time: it has an isolate of its own, perhaps with a copy of the builtins. */
+/*
+ * A thread runs JavaScript for the first time: it has an isolate of its own, perhaps with a copy of the builtins. The
+ * first one reports what will not be read.
+ */
 static void begin_thread(struct csink_interp_walk *walk)
 {
 	walk->room->own = __atomic_add_fetch(&nr_threads, 1, __ATOMIC_RELAXED);
 	if (walk->room->own == 1 && !csink_v8_version(csink_v8_layout(walk)))
 		csink_recording_note_text(walk->rec, walk->writer,
-					  "of this version of V8 lines, inlined functions and regular expressions are "
-					  "not read; of node 18, 20, 22 and 24 to 26 they are");
+					  "JavaScript frames are read without lines, inlined functions and regular "
+					  "expressions: this V8 is not that of node 18, 20, 22, 24, 25 or 26");
 	csink_code_copies_look(walk->rec, walk->writer);
 }
 

@@ -38,7 +38,7 @@ struct csink_v8_version {
 	uint8_t table_header;      /* bytes of the table of calls before its first entry */
 	uint8_t code_flags;        /* in code: its flags, with its kind */
 	uint8_t maglev, regexp;    /* the kinds of code that Maglev makes, and that regular expressions become */
-	uint8_t nr_operations, operations; /* how many there are; see csink_v8_operands() */
+	uint8_t nr_operations, operand_counts; /* the latter: see csink_v8_operand_counts() */
 };
 
 static inline const struct csink_v8_layout *csink_v8_layout(const struct csink_interp_walk *walk)
@@ -99,7 +99,7 @@ void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_f
 const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout);
 
 /* How many operands each operation has, a digit. v8_lines.c */
-const char *csink_v8_operands(const struct csink_v8_version *version);
+const char *csink_v8_operand_counts(const struct csink_v8_version *version);
 
 /* Where the bytecode at an offset is, of the function that @shared describes. v8_lines.c */
 void csink_v8_place_at(struct csink_interp_walk *walk, uint64_t shared, uint32_t offset, struct csink_v8_place *place);

@@ -14,8 +14,8 @@
  *
  * Sources: V8's src/deoptimizer/translation-opcode.h, translation-array.cc (frame-translation-builder.cc from 12 on),
  * src/base/vlq.h, src/codegen/safepoint-table.h and src/objects/deoptimization-data.h of 10.2 to 13.6. The number of
- * operands is that in the programs (TranslationOpcodeOperandCount). tests/cli/frames_v8.t compares frames with
- * Error.stack.
+ * operands is that in the programs, 25 and 26 included (TranslationOpcodeOperandCount). tests/cli/frames_v8.t compares
+ * frames with Error.stack.
  */
 #include <string.h>
 
@@ -163,7 +163,7 @@ static int read_state(struct csink_interp_walk *walk, const struct csink_v8_vers
 			   .bytes = bytes + ITEMS,
 			   .is_old = version->major < FIRST_COMPRESSED,
 			   .nr_operations = version->nr_operations,
-			   .nr_operands = csink_v8_operands(version)};
+			   .nr_operands = csink_v8_operand_counts(version)};
 	uint32_t nr_frames, nr_literals = ok ? length_of(walk, literals) : 0;
 	int nr = 0;
 

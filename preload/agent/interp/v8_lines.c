@@ -35,26 +35,96 @@ enum {
 	MAX_HANDLER = 16 * 1024, /* bytes of the code that runs one bytecode, at most */
 };
 
-/* The operands of each operation, a digit: in place, since the loader would have to relocate pointers in every program.
+/*
+ * How many operands each operation has, a digit: one behind another, since the loader would have to relocate pointers
+ * in every program.
  */
-static const struct operations {
-	char v10[28], v11[36], v12[40], v13[45];
-} operations = {"2103113131111111115334111112", "103311313111112111111115333401111121",
-		"5333213432103311111111111111111101111121", "643321343331003311101111111111111111101111121"};
-#define OPERATIONS(member) sizeof(operations.member), offsetof(struct operations, member)
+#define V8_10 "2103113131111111115334111112"
+#define V8_11 "103311313111112111111115333401111121"
+#define V8_12 "5333213432103311111111111111111101111121"
+#define V8_13 "643321343331003311101111111111111111101111121" /* 14 has the same */
+static const struct operand_counts {
+	char V8_10_[sizeof(V8_10)], V8_11_[sizeof(V8_11)], V8_12_[sizeof(V8_12)], V8_13_[sizeof(V8_13)];
+} operand_counts = {V8_10, V8_11, V8_12, V8_13};
+#define OPERATIONS(version)                                                                                            \
+	.nr_operations = sizeof(version) - 1, .operand_counts = offsetof(struct operand_counts, version##_)
+
+/* node 24 to 26 differ in the kinds of code alone. */
+#define SINCE_13                                                                                                       \
+	.positions = 24, .code_bytecodes = 8, .code_offsets = 16, .code_start = 40, .code_size = 56, .header = 32,     \
+	.code_back = 24, .code_states = 8, .first_state = 12, .literals = 3, .frame = 0, .last_frame = 1, .begin = 14, \
+	.table_header = 12, .code_flags = 52, OPERATIONS(V8_13)
 
 static const struct csink_v8_version versions[] = {
-	{10, 2, 32, 16, 24, 128, 40, true, 128, 0, 16, 11, 2, 18, 18, 3, 8, 48, 12, 3, OPERATIONS(v10)},
-	{11, 3, 32, 16, 24, 40, 56, false, 16, 8, 16, 11, 2, 23, 24, 2, 8, 48, 12, 3, OPERATIONS(v11)},
-	{12, 4, 24, 8, 16, 40, 52, false, 32, 24, 8, 11, 2, 0, 1, 12, 8, 48, 11, 3, OPERATIONS(v12)},
-	{13, 6, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 11, 3, OPERATIONS(v13)},
-	{14, 1, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 11, 3, OPERATIONS(v13)},
-	{14, 6, 24, 8, 16, 40, 56, false, 32, 24, 8, 12, 3, 0, 1, 14, 12, 52, 12, 4, OPERATIONS(v13)},
+	{.major = 10,
+	 .minor = 2,
+	 .positions = 32,
+	 .code_bytecodes = 16,
+	 .code_offsets = 24,
+	 .code_start = 128,
+	 .code_size = 40,
+	 .is_code_inside = true,
+	 .header = 128,
+	 .code_back = 0,
+	 .code_states = 16,
+	 .first_state = 11,
+	 .literals = 2,
+	 .frame = 18,
+	 .last_frame = 18,
+	 .begin = 3,
+	 .table_header = 8,
+	 .code_flags = 48,
+	 .maglev = 12,
+	 .regexp = 3,
+	 OPERATIONS(V8_10)},
+	{.major = 11,
+	 .minor = 3,
+	 .positions = 32,
+	 .code_bytecodes = 16,
+	 .code_offsets = 24,
+	 .code_start = 40,
+	 .code_size = 56,
+	 .header = 16,
+	 .code_back = 8,
+	 .code_states = 16,
+	 .first_state = 11,
+	 .literals = 2,
+	 .frame = 23,
+	 .last_frame = 24,
+	 .begin = 2,
+	 .table_header = 8,
+	 .code_flags = 48,
+	 .maglev = 12,
+	 .regexp = 3,
+	 OPERATIONS(V8_11)},
+	{.major = 12,
+	 .minor = 4,
+	 .positions = 24,
+	 .code_bytecodes = 8,
+	 .code_offsets = 16,
+	 .code_start = 40,
+	 .code_size = 52,
+	 .header = 32,
+	 .code_back = 24,
+	 .code_states = 8,
+	 .first_state = 11,
+	 .literals = 2,
+	 .frame = 0,
+	 .last_frame = 1,
+	 .begin = 12,
+	 .table_header = 8,
+	 .code_flags = 48,
+	 .maglev = 11,
+	 .regexp = 3,
+	 OPERATIONS(V8_12)},
+	{.major = 13, .minor = 6, .maglev = 11, .regexp = 3, SINCE_13},
+	{.major = 14, .minor = 1, .maglev = 11, .regexp = 3, SINCE_13},
+	{.major = 14, .minor = 6, .maglev = 12, .regexp = 4, SINCE_13},
 };
 
-const char *csink_v8_operands(const struct csink_v8_version *version)
+const char *csink_v8_operand_counts(const struct csink_v8_version *version)
 {
-	return (const char *)&operations + version->operations;
+	return (const char *)&operand_counts + version->operand_counts;
 }
 
 const struct csink_v8_version *csink_v8_version(const struct csink_v8_layout *layout)
@@ -255,8 +325,8 @@ void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_f
 {
 	const struct csink_v8_version *version = csink_v8_version(csink_v8_layout(walk));
 	bool is_own = csink_v8_is_own_code(walk, frame->pc);
-	bool is_baseline = version && (!is_own || frame->is_exact) && may_be_baseline(walk, shared, tables);
-	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin && (is_own || is_baseline);
+	bool has_baseline = version && (!is_own || frame->is_exact) && may_be_baseline(walk, shared, tables);
+	bool ok = version && frame->end + (uintptr_t)FRAME_OFFSET >= frame->begin && (is_own || has_baseline);
 	struct csink_v8_frame caller = {.begin = frame->begin, .end = frame->end};
 	uint64_t stored = csink_v8_word(walk, frame->end + (uintptr_t)FRAME_BYTECODES, &ok);
 
@@ -267,8 +337,9 @@ void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_f
 	if (!ok || !tables->found.nr_positions)
 		return;
 	*place = tables->found;
-	/* A builtin function without a frame, which code that is not optimized has called. */
-	if (is_own && is_baseline && csink_interp_load(walk, frame->begin, &caller.pc) &&
+	/* A builtin function without a frame runs: on top of the stack is its return address, in code that is not
+	 * optimized. */
+	if (is_own && has_baseline && csink_interp_load(walk, frame->begin, &caller.pc) &&
 	    place_in_code(walk, &caller, shared, version, place))
 		return;
 	*place = tables->found;
