@@ -174,9 +174,8 @@ struct csink_attach_starts {
 
 /**
  * The loader maps the library first, and calls it last: samples that come between are the only ones of that time.
- * Rows whose samples are all from before are distinguished from later ones, before rows are saved. A row that has
- * samples of both stays a later one: at most a 32nd of the time before the library began, but all of it after 16,384
- * samples.
+ * Those whose row has a moment (attach_rows.c) and no later sample are distinguished, before rows are saved. So at most
+ * a 32nd of that time is missing, and what comes after 16,384 samples.
  */
 void csink_attach_images_settle(struct csink_attach_images *images, const struct csink_attach_starts *starts);
 

@@ -121,7 +121,8 @@ static bool find_bytecode(struct reader bytecodes, struct reader offsets, uint32
 
 /*
  * The last place at or before an offset. False: there is none. Each has the distance from the one before it, with
- * flags: whether it is of a statement, as the sign; since 14 the two lowest bits of a number without sign.
+ * flags: whether it is of a statement, as the sign (-1 - n, which is stored as 2 * n + 1); since 14 the two lowest bits
+ * of a number without sign.
  */
 static bool find_place(struct reader r, uint32_t version, int64_t offset, uint32_t *place)
 {

@@ -36,7 +36,7 @@ static struct csink_rec_code *make(const struct csink_rec_v8_lines *lines, uint3
 			exit(1);
 	}
 	memcpy(table, lines, sizeof(*lines));
-	memcpy(table + all, version == VERSION ? positions : positions_14, sizeof(positions));
+	memcpy(table + all, version < 14 << 16 ? positions : positions_14, sizeof(positions));
 	all += sizeof(positions);
 	if (lines->nr_bytecodes) {
 		memcpy(table + all, bytecodes, sizeof(bytecodes));
@@ -126,6 +126,8 @@ int main(void)
 {
 	interpreted();
 	compiled();
+	version = 13 << 16 | 6;
+	interpreted();
 	version = 14 << 16 | 6;
 	interpreted();
 	compiled();
