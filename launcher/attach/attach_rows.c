@@ -18,8 +18,8 @@
 #define RECORDING_BYTES CSINK_REC_MAX_BYTES
 
 /*
- * Samples of a program with the library, which may have come before the loader called the library, are told apart by
- * moments until it is known when that was. Of the first, each is a moment of its own: half a second at 1 kHz. Then a
+ * Samples of a program with the library, which may have come before the loader called the library, are distinguished
+ * by moments until it is known when that was. Of the first, each is a moment of its own: half a second at 1 kHz. Then a
  * moment has a 32nd to a 64th of the samples before it, so that rows stay few: sixteen seconds are 672 moments.
  */
 #define SINGLE_MOMENTS 512U

@@ -167,24 +167,25 @@ static bool is_text(const char *text, const char *other)
 	return text[0] == other[0] && !strcmp(text, other);
 }
 
-static const char *type_of(const struct row *row)
+static bool names_type(const struct row *row)
 {
-	while (row->type_bytes == sizeof(SAME))
-		row--;
-	return (const char *)&texts + row->text;
+	return row->type_bytes > sizeof(SAME);
 }
 
-static const char *name_of(const struct row *row)
+static const char *type_of(const struct row *row)
 {
-	return (const char *)&texts + row->text + row->type_bytes;
+	return (const char *)&texts + row->text;
 }
 
 static void take(struct csink_hotspot *vm, const char *type, const char *name, uint64_t at, uint8_t bytes)
 {
+	bool is_type = false;
+
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++) {
 		uint8_t field = table[i].field;
 
-		if (!vm->bytes[field] && is_text(type_of(&table[i]), type) && is_text(name_of(&table[i]), name)) {
+		is_type = names_type(&table[i]) ? is_text(type_of(&table[i]), type) : is_type;
+		if (is_type && !vm->bytes[field] && is_text(type_of(&table[i]) + table[i].type_bytes, name)) {
 			vm->at[field] = at;
 			vm->bytes[field] = bytes;
 		}
@@ -194,7 +195,7 @@ static void take(struct csink_hotspot *vm, const char *type, const char *name, u
 static bool is_wanted(const char *type)
 {
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++)
-		if (is_text(type_of(&table[i]), type))
+		if (names_type(&table[i]) && is_text(type_of(&table[i]), type))
 			return true;
 	return false;
 }

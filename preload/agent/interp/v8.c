@@ -11,9 +11,9 @@
  * find what is known of the object that was there: words of what is there now are compared first (load_compared()).
  *
  * V8 exports where its fields are, for debuggers (v8dbg_*). Sources: V8's tools/gen-postmortem-metadata.py,
- * src/execution/frame-constants.h, src/objects/scope-info.tq, shared-function-info.tq and string.tq of 10.2 to 13.6;
- * what 14.1 and 14.6 (node 25 and 26) have was found by tests/cli/frames_v8.t.
- * tests/cli/frames_v8.t compares frames with Error.stack.
+ * src/execution/frame-constants.h, src/objects/scope-info.tq, shared-function-info.tq and string.tq of 10.2 to 13.6.
+ * tests/cli/frames_v8.t compares frames with Error.stack, also of 14.1 and 14.6 (node 25 and 26), whose sources were
+ * not read.
  */
 #include <elf.h>
 #include <string.h>

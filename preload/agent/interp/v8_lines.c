@@ -10,7 +10,7 @@
  *
  * Sources: V8's src/execution/frame-constants.h, src/objects/bytecode-array.tq, src/objects/code.h, and
  * src/builtins/x64/builtins-x64.cc (registers of the interpreter) of 10.2 to 13.6; 14.1 and 14.6
- * (node 25 and 26) were found to be the same by tests/cli/frames_v8.t, but for the kinds of code.
+ * (node 25 and 26) are the same by what tests/cli/frames_v8.t finds, but for the kinds of code.
  */
 #include <stdatomic.h>
 #include <stddef.h>
@@ -336,12 +336,13 @@ void csink_v8_find_place(struct csink_interp_walk *walk, const struct csink_v8_f
 		find_tables(walk, version, stored, tables);
 	if (!ok || !tables->found.nr_positions)
 		return;
-	*place = tables->found;
 	/* A builtin function without a frame runs: on top of the stack is its return address, in code that is not
 	 * optimized. */
-	if (is_own && has_baseline && csink_interp_load(walk, frame->begin, &caller.pc) &&
-	    place_in_code(walk, &caller, shared, version, place))
-		return;
+	if (is_own && has_baseline && csink_interp_load(walk, frame->begin, &caller.pc)) {
+		*place = tables->found;
+		if (place_in_code(walk, &caller, shared, version, place))
+			return;
+	}
 	*place = tables->found;
 	if (!(is_own ? place_in_bytecodes(walk, frame, place) : place_in_code(walk, frame, shared, version, place)))
 		place->nr_positions = place->position = 0;
