@@ -14,8 +14,9 @@
 #include "preload/core/interpreter_signs.h"
 
 enum {
-	MAX_ROWS = 8192,      /* of a table of libjvm's */
-	MAX_OFFSET = 1 << 16, /* of fields; addresses are larger */
+	MAX_ROWS = 8192,                  /* of a table of libjvm's */
+	MAX_OFFSET = 1 << 16,             /* of fields; addresses are larger */
+	FIRST_SIZE = HOTSPOT_BLOCK_BYTES, /* sizes of types are the last of the fields */
 };
 
 static const char other_version[] =
@@ -177,43 +178,47 @@ static const char *type_of(const struct row *row)
 	return (const char *)&texts + row->text;
 }
 
-static void take(struct csink_hotspot *vm, const char *type, const char *name, uint64_t at, uint8_t bytes)
+#define TABLE_END (table + CSINK_ARRAY_SIZE(table))
+
+/* The first row with this type; the table's end if there is none. */
+static const struct row *row_of(const char *type)
+{
+	const struct row *row = table;
+
+	while (row < TABLE_END && !(names_type(row) && is_text(type_of(row), type)))
+		row++;
+	return row;
+}
+
+/* @row: the one to begin at, which names its type. */
+static void take(struct csink_hotspot *vm, const struct row *row, const char *type, const char *name, uint64_t at,
+		 uint8_t bytes)
 {
 	bool is_type = false;
 
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++) {
-		uint8_t field = table[i].field;
-
-		is_type = names_type(&table[i]) ? is_text(type_of(&table[i]), type) : is_type;
-		if (is_type && !vm->bytes[field] && is_text(type_of(&table[i]) + table[i].type_bytes, name)) {
-			vm->at[field] = at;
-			vm->bytes[field] = bytes;
+	for (; row < TABLE_END; row++) {
+		is_type = names_type(row) ? is_text(type_of(row), type) : is_type;
+		if (is_type && !vm->bytes[row->field] && is_text(type_of(row) + row->type_bytes, name)) {
+			vm->at[row->field] = at;
+			vm->bytes[row->field] = bytes;
 		}
 	}
-}
-
-static bool is_wanted(const char *type)
-{
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(table); i++)
-		if (names_type(&table[i]) && is_text(type_of(&table[i]), type))
-			return true;
-	return false;
 }
 
 static void read_structs(struct csink_hotspot *vm)
 {
 	uintptr_t row = csink_load_known(exported[STRUCTS]), stride = csink_load_known(exported[STRUCT_STRIDE]);
 	const char *type, *last = NULL;
-	bool wanted = false;
+	const struct row *first = table;
 
 	for (int i = 0; row && i < MAX_ROWS && (type = (const char *)word_of(row, STRUCT_TYPE)); i++, row += stride) {
 		const char *name = (const char *)word_of(row, STRUCT_NAME);
 		uint64_t address = word_of(row, STRUCT_ADDRESS);
 
-		wanted = type == last ? wanted : is_wanted(type);
+		first = type == last ? first : row_of(type);
 		last = type;
-		if (wanted && name)
-			take(vm, type, name, address ? address : word_of(row, STRUCT_OFFSET),
+		if (first < TABLE_END && name)
+			take(vm, first, type, name, address ? address : word_of(row, STRUCT_OFFSET),
 			     bytes_of((const char *)word_of(row, STRUCT_KIND)));
 	}
 }
@@ -224,7 +229,7 @@ static void read_types(struct csink_hotspot *vm)
 	const char *type;
 
 	for (int i = 0; row && i < MAX_ROWS && (type = (const char *)word_of(row, TYPE_NAME)); i++, row += stride)
-		take(vm, type, "", word_of(row, TYPE_BYTES), 8);
+		take(vm, &table[FIRST_SIZE], type, "", word_of(row, TYPE_BYTES), 8);
 }
 
 static const char *refuse(const struct csink_hotspot *vm)
@@ -261,7 +266,7 @@ static bool read_heaps(struct csink_hotspot *vm, struct csink_interp_walk *walk)
 /* The interpreter's pieces of code for the entry of methods: they follow each other. False: not there yet. */
 static bool read_entries(struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
-	static const char entry[] = "method entry";
+	static const char entry[] = "method "; /* "method entry point (kind = ...)": no other begins so */
 	uint64_t queue = csink_load_known(vm->at[HOTSPOT_INTERPRETER]), at, nr;
 	bool ok = queue != 0, is_entry = false;
 
