@@ -254,7 +254,8 @@ def become(user):
     copy = tempfile.mkdtemp(prefix='guest-build.')
     os.chmod(copy, 0o755)
     for room in ('bin', 'lib', os.path.join('tests', 'targets')):
-        shutil.copytree(os.path.join(BUILD, room), os.path.join(copy, room))
+        # Links stay links: the library has a name for each platform, and two copies of it would both be loaded.
+        shutil.copytree(os.path.join(BUILD, room), os.path.join(copy, room), symlinks=True)
     child = os.fork()
     if child:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
