@@ -85,7 +85,7 @@
 	X(ANCHOR_SP, NEEDED, "JavaFrameAnchor", "_last_Java_sp")                                                       \
 	X(ANCHOR_PC, NEEDED, SAME, "_last_Java_pc")                                                                    \
 	X(ANCHOR_FP, NEEDED, SAME, "_last_Java_fp")                                                                    \
-	/* Sizes of types. */                                                                                          \
+	/* Sizes of types: the last rows. */                                                                           \
 	X(BLOCK_BYTES, NEEDED, "HeapBlock", "")                                                                        \
 	X(POOL_BYTES, NEEDED, "ConstantPool", "")                                                                      \
 	X(CONST_BYTES, NEEDED, "ConstMethod", "")                                                                      \

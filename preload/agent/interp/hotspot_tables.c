@@ -16,7 +16,7 @@
 enum {
 	MAX_ROWS = 8192,                  /* of a table of libjvm's */
 	MAX_OFFSET = 1 << 16,             /* of fields; addresses are larger */
-	FIRST_SIZE = HOTSPOT_BLOCK_BYTES, /* sizes of types are the last of the fields */
+	FIRST_SIZE = HOTSPOT_BLOCK_BYTES, /* the rows from here on are sizes of types, then moved fields */
 };
 
 static const char other_version[] =
@@ -32,6 +32,8 @@ static const char other_version[] =
 /* The names, one behind another: of each row its type, which is empty if a row before it has named it, then its field.
  */
 #define SAME ""
+#define IS_SIZE(field, need, type, name) +(sizeof(name) == sizeof(""))
+enum { NR_SIZES = CSINK_HOTSPOT_FIELDS(IS_SIZE) };
 #define TEXT_BYTES(field, need, type, name) char field[sizeof(type) + sizeof(name)];
 #define MOVED_BYTES(field, need, type, name) char moved_##field[sizeof(type) + sizeof(name)];
 #define TEXT(field, need, type, name) type "\0" name,
@@ -55,6 +57,8 @@ static const struct row {
 } table[] = {CSINK_HOTSPOT_FIELDS(ROW) MOVED_FIELDS(MOVED_ROW)};
 _Static_assert(HOTSPOT_NR_FIELDS <= 128, "a row has seven bits for its field");
 _Static_assert(sizeof(texts.HEAPS) > sizeof(SAME) + sizeof("_heaps"), "the first row names its type");
+_Static_assert(sizeof(texts.BLOCK_BYTES) > sizeof(SAME) + sizeof(""), "the first row of a size names its type");
+_Static_assert(HOTSPOT_NR_FIELDS - FIRST_SIZE == NR_SIZES, "rows of sizes follow each other");
 
 /* Of each pair, one must be there. */
 static const uint8_t pairs[][2] = {
@@ -162,7 +166,7 @@ static uint64_t word_of(uintptr_t row, enum exported column)
 	return csink_load_known(row + csink_load_known(exported[column]));
 }
 
-/* Most texts differ in the first byte. */
+/* Most types differ in the first byte. */
 static bool is_text(const char *text, const char *other)
 {
 	return text[0] == other[0] && !strcmp(text, other);
@@ -173,9 +177,16 @@ static bool names_type(const struct row *row)
 	return row->type_bytes > sizeof(SAME);
 }
 
+/* Empty where a row before it has named the type. */
 static const char *type_of(const struct row *row)
 {
 	return (const char *)&texts + row->text;
+}
+
+/* Empty where the size of the type is asked for. */
+static const char *name_of(const struct row *row)
+{
+	return type_of(row) + row->type_bytes;
 }
 
 #define TABLE_END (table + CSINK_ARRAY_SIZE(table))
@@ -198,7 +209,7 @@ static void take(struct csink_hotspot *vm, const struct row *row, const char *ty
 
 	for (; row < TABLE_END; row++) {
 		is_type = names_type(row) ? is_text(type_of(row), type) : is_type;
-		if (is_type && !vm->bytes[row->field] && is_text(type_of(row) + row->type_bytes, name)) {
+		if (is_type && !vm->bytes[row->field] && is_text(name_of(row), name)) {
 			vm->at[row->field] = at;
 			vm->bytes[row->field] = bytes;
 		}
