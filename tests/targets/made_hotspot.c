@@ -4,13 +4,14 @@
  * Which fields VERSION (tests/rules.mk) exports, with which types, is that of the sources of that JDK (vmStructs.cpp);
  * the places of 11, 17 and 21, and of 24 and 25 are those that 17 and 25 have on x86-64.
  *
- *   hotspot_VERSION MS [again | stubs | stub]     works that long in code that these call
+ *   hotspot_VERSION MS [again | stubs | stub | astray N]     works that long in code that these call
  *
  * again: after half of that time a class is "unloaded", and another method is where the interpreted one was.
  * stubs: before there is a virtual machine, then in code that compiled methods enter with arguments pushed, in two
- * places of an adapter, and in a stub that native code calls. stub: in that alone. Macros: VERSION (default: 17);
- * SHOWN_VERSION: what is exported as the version; MISSING: no compiled code has scopes; COUNTS: 0: unloaded classes are
- * not counted; REDEFINES: methods are replaced in a class that stays.
+ * places of an adapter, and in a stub that native code calls. stub: in that alone. astray: a word of what is exported
+ * points where no memory is. Macros: VERSION (default: 17); SHOWN_VERSION: what is exported as the version; MISSING: no
+ * compiled code has scopes; COUNTS: 0: unloaded classes are not counted; REDEFINES: methods are replaced in a class
+ * that stays.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -531,9 +532,57 @@ static void run_before(void)
 	gHotSpotVMTypes = table;
 }
 
+/* @n: which word; those of the first row and of the next ones follow those that are exported. False: there is none. */
+static int lead_astray(long n)
+{
+	void *const nowhere = (void *)0x1234567;
+	void **words[] = {&gHotSpotVMStructs,
+			  &gHotSpotVMTypes,
+			  (void **)&gHotSpotVMStructEntryArrayStride,
+			  (void **)&gHotSpotVMStructEntryTypeNameOffset,
+			  (void **)&gHotSpotVMStructEntryFieldNameOffset,
+			  (void **)&gHotSpotVMStructEntryTypeStringOffset,
+			  (void **)&gHotSpotVMStructEntryOffsetOffset,
+			  (void **)&gHotSpotVMStructEntryAddressOffset,
+			  (void **)&gHotSpotVMTypeEntryArrayStride,
+			  (void **)&gHotSpotVMTypeEntryTypeNameOffset,
+			  (void **)&gHotSpotVMTypeEntrySizeOffset,
+			  (void **)&types[0].name,
+			  (void **)&types[0].bytes};
+	const long nr_words = sizeof(words) / sizeof(words[0]), nr_rows = sizeof(rows) / sizeof(rows[0]) - 1;
+	struct row *row = rows + (n - nr_words) / 5;
+
+	if (n < nr_words) {
+		*words[n] = nowhere;
+		return 1;
+	}
+	if (row >= rows + nr_rows)
+		return 0;
+	switch ((n - nr_words) % 5) {
+	case 0:
+		row->type = nowhere;
+		break;
+	case 1:
+		row->name = nowhere;
+		break;
+	case 2:
+		row->kind = nowhere;
+		break;
+	case 3:
+		row->address = nowhere;
+		break;
+	case 4: /* of a variable, its address; of a field, its offset */
+		row->address = NULL;
+		row->offset = row->is_static ? 16 : (uint64_t)nowhere;
+		break;
+	}
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	int has_stub = argc > 2 && !strcmp(argv[2], "stub"), has_stubs = argc > 2 && !strcmp(argv[2], "stubs");
+	int is_replaced = argc > 2 && !strcmp(argv[2], "again");
 
 	char *alpha = new_method("made/Alpha", "first", "Alpha.java"),
 	     *outer = new_method("made/Outer", "outer", "Outer.java");
@@ -542,11 +591,13 @@ int main(int argc, char **argv)
 	until_ms = argc > 1 ? strtol(argv[1], NULL, 10) : 100;
 	if (has_stubs)
 		run_before();
-	else if (argc > 2 && !has_stub) {
+	else if (is_replaced) {
 		char *constant = *(char **)(alpha + 8), *pool = *(char **)(constant + 8);
 
 		replaced = *(char **)(pool + POOL_BYTES + 8);
 	}
+	if (argc > 3 && !strcmp(argv[2], "astray") && !lead_astray(strtol(argv[3], NULL, 10)))
+		return 2;
 	vm.version = SHOWN_VERSION;
 	vm.redefines = REDEFINES;
 	nr_unloaded = COUNTS ? new_counters() : NULL;

@@ -15,7 +15,9 @@
 
 enum {
 	MAX_ROWS = 8192,                  /* of a table of libjvm's */
-	MAX_OFFSET = 1 << 16,             /* of fields; addresses are larger */
+	MAX_TEXT = 48,                    /* bytes of a text that is compared, its end included */
+	MAX_OFFSET = 4096,                /* of a field, and size of a type */
+	LAST_STATIC = HOTSPOT_REDEFINES,  /* the rows up to here are static variables, the others are not */
 	FIRST_SIZE = HOTSPOT_BLOCK_BYTES, /* the rows from here on are sizes of types, then moved fields */
 };
 
@@ -32,8 +34,6 @@ static const char other_version[] =
 /* The names, one behind another: of each row its type, which is empty if a row before it has named it, then its field.
  */
 #define SAME ""
-#define IS_SIZE(field, need, type, name) +(sizeof(name) == sizeof(""))
-enum { NR_SIZES = CSINK_HOTSPOT_FIELDS(IS_SIZE) };
 #define TEXT_BYTES(field, need, type, name) char field[sizeof(type) + sizeof(name)];
 #define MOVED_BYTES(field, need, type, name) char moved_##field[sizeof(type) + sizeof(name)];
 #define TEXT(field, need, type, name) type "\0" name,
@@ -58,7 +58,11 @@ static const struct row {
 _Static_assert(HOTSPOT_NR_FIELDS <= 128, "a row has seven bits for its field");
 _Static_assert(sizeof(texts.HEAPS) > sizeof(SAME) + sizeof("_heaps"), "the first row names its type");
 _Static_assert(sizeof(texts.BLOCK_BYTES) > sizeof(SAME) + sizeof(""), "the first row of a size names its type");
-_Static_assert(HOTSPOT_NR_FIELDS - FIRST_SIZE == NR_SIZES, "rows of sizes follow each other");
+#define CHECK_ROW(field, need, type, name)                                                                             \
+	_Static_assert((sizeof(name) == sizeof("")) == ((int)HOTSPOT_##field >= (int)FIRST_SIZE),                      \
+		       "sizes of types are the last fields");                                                          \
+	_Static_assert(sizeof(type) <= MAX_TEXT && sizeof(name) <= MAX_TEXT, "texts of libjvm's are long enough");
+CSINK_HOTSPOT_FIELDS(CHECK_ROW)
 
 /* Of each pair, one must be there. */
 static const uint8_t pairs[][2] = {
@@ -71,22 +75,23 @@ static const uint8_t pairs[][2] = {
 
 /* libjvm's variables that say where its tables are, and how their rows are made. */
 #define EXPORTED(X)                                                                                                    \
-	X(STRUCTS, CSINK_SIGN_HOTSPOT)                                                                                 \
-	X(STRUCT_STRIDE, "gHotSpotVMStructEntryArrayStride")                                                           \
-	X(STRUCT_TYPE, "gHotSpotVMStructEntryTypeNameOffset")                                                          \
-	X(STRUCT_NAME, "gHotSpotVMStructEntryFieldNameOffset")                                                         \
-	X(STRUCT_KIND, "gHotSpotVMStructEntryTypeStringOffset")                                                        \
-	X(STRUCT_OFFSET, "gHotSpotVMStructEntryOffsetOffset")                                                          \
-	X(STRUCT_ADDRESS, "gHotSpotVMStructEntryAddressOffset")                                                        \
-	X(TYPES, "gHotSpotVMTypes")                                                                                    \
-	X(TYPE_STRIDE, "gHotSpotVMTypeEntryArrayStride")                                                               \
-	X(TYPE_NAME, "gHotSpotVMTypeEntryTypeNameOffset")                                                              \
-	X(TYPE_BYTES, "gHotSpotVMTypeEntrySizeOffset")
+	X(STRUCTS, "Structs")                                                                                          \
+	X(STRUCT_STRIDE, "StructEntryArrayStride")                                                                     \
+	X(STRUCT_TYPE, "StructEntryTypeNameOffset")                                                                    \
+	X(STRUCT_NAME, "StructEntryFieldNameOffset")                                                                   \
+	X(STRUCT_KIND, "StructEntryTypeStringOffset")                                                                  \
+	X(STRUCT_OFFSET, "StructEntryOffsetOffset")                                                                    \
+	X(STRUCT_ADDRESS, "StructEntryAddressOffset")                                                                  \
+	X(TYPES, "Types")                                                                                              \
+	X(TYPE_STRIDE, "TypeEntryArrayStride")                                                                         \
+	X(TYPE_NAME, "TypeEntryTypeNameOffset")                                                                        \
+	X(TYPE_BYTES, "TypeEntrySizeOffset")
 #define EXPORTED_ID(id, name) id,
-#define EXPORTED_NAME(id, name) name,
+#define EXPORTED_NAME(id, name) name "\0"
+#define EXPORTED_PREFIX "gHotSpotVM"
 
 enum exported { EXPORTED(EXPORTED_ID) NR_EXPORTED };
-static const char exports[NR_EXPORTED][sizeof("gHotSpotVMStructEntryTypeStringOffset")] = {EXPORTED(EXPORTED_NAME)};
+static const char exports[] = EXPORTED(EXPORTED_NAME); /* one behind another, without the prefix */
 
 /* MADE: the machine is being created, without an interpreter yet. Only code of the creating thread can be named. */
 enum state { UNKNOWN = CSINK_HOTSPOT_UNKNOWN, BUSY = CSINK_HOTSPOT_BUSY, MADE, READY, REFUSED };
@@ -121,12 +126,20 @@ static bool keep_exported(const uintptr_t *found)
 int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uintptr_t all[NR_EXPORTED];
+	char name[MAX_TEXT];
+	const char *from = exports;
 
-	if (!csink_elf_look(object, exports[STRUCTS], STT_OBJECT, NULL))
+	if (!csink_elf_look(object, CSINK_SIGN_HOTSPOT, STT_OBJECT, NULL))
 		return 0;
+	memcpy(name, EXPORTED_PREFIX, strlen(EXPORTED_PREFIX));
 	for (int i = 0; i < NR_EXPORTED; i++) {
-		uintptr_t at = csink_elf_look(object, exports[i], STT_OBJECT, NULL);
+		char *to_name = name + strlen(EXPORTED_PREFIX);
+		uintptr_t at;
 
+		do
+			*to_name++ = *from;
+		while (*from++);
+		at = csink_elf_look(object, name, STT_OBJECT, NULL);
 		*why = other_version;
 		if (!at)
 			return -1;
@@ -148,25 +161,45 @@ int csink_hotspot_find(const struct csink_elf_view *object, struct csink_interpr
 /* Bytes of a C++ type; none of the fields that are read has another one of these sizes. */
 static uint8_t bytes_of(const char *type)
 {
-	static const char sizes[][sizeof("\2unsigned short")] = {
-		"\2u2",   "\2int16_t", "\2jushort",  "\2unsigned short", "\1u1",
-		"\1char", "\1bool",    "\10address", "\10intptr_t",      "\10pthread_t"};
+	static const char sizes[] = "\2u2\0\2int16_t\0\2jushort\0\2unsigned short\0\1u1\0\1char\0\1bool\0"
+				    "\10address\0\10intptr_t\0\10pthread_t\0";
 
-	if (!type || strchr(type, '*'))
+	if (!type || memchr(type, '*', strnlen(type, MAX_TEXT)))
 		return 8;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(sizes); i++)
-		if (!strcmp(type, sizes[i] + 1))
-			return (uint8_t)sizes[i][0];
+	for (const char *size = sizes; *size; size += strlen(size) + 1)
+		if (!strcmp(type, size + 1))
+			return (uint8_t)*size;
 	return 4;
 }
 
-/* A word of a table's row. */
-static uint64_t word_of(uintptr_t row, enum exported column)
+/* 0 if it cannot be read. */
+static uint64_t word_at(struct csink_interp_walk *walk, uintptr_t at)
 {
-	return csink_load_known(row + csink_load_known(exported[column]));
+	uint64_t word = 0;
+
+	csink_interp_load(walk, at, &word);
+	return word;
 }
 
-/* Most types differ in the first byte. */
+/* A word of a table's row. */
+static uint64_t word_of(struct csink_interp_walk *walk, uintptr_t row, enum exported column)
+{
+	return word_at(walk, row + word_at(walk, exported[column]));
+}
+
+/*
+ * A text of a table's row. NULL: it is none of libjvm's. The tables of a program that only has the names of libjvm's
+ * variables, or of a libjvm that is not relocated yet, may point anywhere.
+ */
+static const char *text_of(struct csink_interp_walk *walk, uintptr_t row, enum exported column)
+{
+	const struct csink_interpreter *libjvm = walk->interpreter;
+	uintptr_t at = word_of(walk, row, column);
+
+	return at >= libjvm->constants && at <= libjvm->constants_end - MAX_TEXT ? (const char *)at : NULL;
+}
+
+/* Most texts that are compared differ in the first byte. */
 static bool is_text(const char *text, const char *other)
 {
 	return text[0] == other[0] && !strcmp(text, other);
@@ -201,7 +234,7 @@ static const struct row *row_of(const char *type)
 	return row;
 }
 
-/* @row: the one to begin at, which names its type. */
+/* @row: the one to begin at, which names its type; before it, SAME has no meaning. */
 static void take(struct csink_hotspot *vm, const struct row *row, const char *type, const char *name, uint64_t at,
 		 uint8_t bytes)
 {
@@ -216,44 +249,46 @@ static void take(struct csink_hotspot *vm, const struct row *row, const char *ty
 	}
 }
 
-static void read_structs(struct csink_hotspot *vm)
+/* @all: STRUCTS or TYPES; behind it in EXPORTED are the table's stride and the column of types. */
+static void read_table(struct csink_hotspot *vm, struct csink_interp_walk *walk, enum exported all)
 {
-	uintptr_t row = csink_load_known(exported[STRUCTS]), stride = csink_load_known(exported[STRUCT_STRIDE]);
-	const char *type, *last = NULL;
-	const struct row *first = table;
+	uintptr_t row = word_at(walk, exported[all]), stride = word_at(walk, exported[all + 1]);
+	const char *type, *last = NULL, *name = "";
+	const struct row *first = &table[FIRST_SIZE];
 
-	for (int i = 0; row && i < MAX_ROWS && (type = (const char *)word_of(row, STRUCT_TYPE)); i++, row += stride) {
-		const char *name = (const char *)word_of(row, STRUCT_NAME);
-		uint64_t address = word_of(row, STRUCT_ADDRESS);
+	for (int i = 0; i < MAX_ROWS && (type = text_of(walk, row, all + 2)); i++, row += stride, last = type) {
+		if (all == TYPES) {
+			take(vm, first, type, name, word_of(walk, row, TYPE_BYTES), 8);
+			continue;
+		}
+		if (type != last)
+			first = row_of(type);
+		if (first < TABLE_END && (name = text_of(walk, row, STRUCT_NAME))) {
+			uint64_t address = word_of(walk, row, STRUCT_ADDRESS);
 
-		first = type == last ? first : row_of(type);
-		last = type;
-		if (first < TABLE_END && name)
-			take(vm, first, type, name, address ? address : word_of(row, STRUCT_OFFSET),
-			     bytes_of((const char *)word_of(row, STRUCT_KIND)));
+			take(vm, first, type, name, address ? address : word_of(walk, row, STRUCT_OFFSET),
+			     bytes_of(text_of(walk, row, STRUCT_KIND)));
+		}
 	}
 }
 
-static void read_types(struct csink_hotspot *vm)
+/* Are all fields there that are needed? One whose address cannot be read, or whose offset is none, is not there. */
+static bool is_supported(struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
-	uintptr_t row = csink_load_known(exported[TYPES]), stride = csink_load_known(exported[TYPE_STRIDE]);
-	const char *type;
+	uint64_t word;
 
-	for (int i = 0; row && i < MAX_ROWS && (type = (const char *)word_of(row, TYPE_NAME)); i++, row += stride)
-		take(vm, &table[FIRST_SIZE], type, "", word_of(row, TYPE_BYTES), 8);
-}
-
-static const char *refuse(const struct csink_hotspot *vm)
-{
-	if (vm->bytes[HOTSPOT_VERSION] && (vm->version < 11 || vm->version > 25))
-		return other_version;
-	for (unsigned int i = 0; i < HOTSPOT_NR_FIELDS; i++)
-		if ((!vm->bytes[i] || (i == HOTSPOT_PC_BYTES && !vm->at[i])) && table[i].is_needed)
-			return "Java frames are not read: HotSpot does not export a field that is needed";
+	for (unsigned int i = 0; i < HOTSPOT_NR_FIELDS; i++) {
+		if (i <= LAST_STATIC ? !csink_interp_load(walk, vm->at[i], &word)
+				     : vm->at[i] >= MAX_OFFSET || (i == HOTSPOT_PC_BYTES && !vm->at[i]))
+			vm->bytes[i] = 0;
+		if (!vm->bytes[i] && table[i].is_needed)
+			return false;
+	}
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(pairs); i++)
 		if (!vm->bytes[pairs[i][0]] && !vm->bytes[pairs[i][1]])
-			return "Java frames are not read: HotSpot does not export a field that is needed";
-	return NULL;
+			return false;
+	vm->version = (uint32_t)csink_load_known(vm->at[HOTSPOT_VERSION]);
+	return vm->version >= 11 && vm->version <= 25;
 }
 
 /* The heaps of code. False: they are not there yet. */
@@ -320,21 +355,20 @@ const struct csink_hotspot *csink_hotspot_get(void)
  * Is there a virtual machine? One of these variables shows it. Until then the tables may have gaps: they are being
  * relocated, or filled in by constructors.
  */
-static bool has_begun(const struct csink_hotspot *vm)
+static bool has_begun(const struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
 	static const uint8_t variables[] = {HOTSPOT_HEAPS, HOTSPOT_CODE_LOW, HOTSPOT_INTERPRETER};
 
 	for (size_t i = 0; i < sizeof(variables); i++)
-		if (vm->at[variables[i]] >= MAX_OFFSET && csink_load_known(vm->at[variables[i]]))
+		if (word_at(walk, vm->at[variables[i]]))
 			return true;
 	return false;
 }
 
 /* Were all of them found, and none shows one? Then the tables need not be read again: a program may never start it. */
-static bool has_not_begun(const struct csink_hotspot *vm)
+static bool has_not_begun(const struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
-	return vm->at[HOTSPOT_HEAPS] >= MAX_OFFSET && vm->at[HOTSPOT_CODE_LOW] >= MAX_OFFSET &&
-	       vm->at[HOTSPOT_INTERPRETER] >= MAX_OFFSET && !has_begun(vm);
+	return vm->at[HOTSPOT_HEAPS] && vm->at[HOTSPOT_CODE_LOW] && vm->at[HOTSPOT_INTERPRETER] && !has_begun(vm, walk);
 }
 
 /*
@@ -369,23 +403,18 @@ static void find_unloaded(struct csink_hotspot *vm, struct csink_interp_walk *wa
 /* Read the tables. @next: the state, if they are not there or lack something. */
 static bool read_tables(struct csink_interp_walk *walk, enum state *next)
 {
-	const char *why;
-
 	*next = UNKNOWN;
-	if (has_not_begun(&machine))
+	if (has_not_begun(&machine, walk))
 		return false;
 	memset(&machine, 0, sizeof(machine));
-	read_structs(&machine);
+	read_table(&machine, walk, STRUCTS);
 	/* Without its variables the other table is not worth its time: samples come again and again while libjvm
 	 * starts. */
-	if (!has_begun(&machine))
+	if (!has_begun(&machine, walk))
 		return false;
-	read_types(&machine);
-	if (machine.bytes[HOTSPOT_VERSION])
-		machine.version = (uint32_t)csink_load_known(machine.at[HOTSPOT_VERSION]);
-	why = refuse(&machine);
-	if (why) {
-		csink_interp_refuse(walk, why);
+	read_table(&machine, walk, TYPES);
+	if (!is_supported(&machine, walk)) {
+		csink_interp_refuse(walk, other_version);
 		*next = REFUSED;
 		return false;
 	}

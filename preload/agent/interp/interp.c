@@ -124,7 +124,9 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 					       .module = module->entry,
 					       .eh_frame = module->eh_frame,
 					       .start = module->start,
-					       .end = module->end};
+					       .end = module->end,
+					       .constants = module->eh_frame - module->tables_before,
+					       .constants_end = module->eh_frame + module->tables_behind};
 		int found = languages[i]->find(&object, &to, &why);
 
 		if (found < 0)

@@ -83,8 +83,9 @@ struct csink_interpreter {
 	 * replaced. 0: the evaluator has it. Stored by any thread: csink_interp_set_loop().
 	 */
 	uintptr_t loop, loop_end;
-	uint64_t data[9]; /* the language's own, constant */
-	uint64_t learnt;  /* the language's own, stored by any thread */
+	uint64_t data[9];                   /* the language's own, constant */
+	uint64_t learnt;                    /* the language's own, stored by any thread */
+	uintptr_t constants, constants_end; /* the segment of its object with constants and unwind tables */
 };
 
 /** Is the address in the evaluator's code? Always false where groups have records. */
