@@ -22,9 +22,13 @@ TIMES = int(os.environ.get('GUEST_RUNS', '1'))
 ALLOC = os.environ.get('GUEST_ALLOC')
 # 1: waits for locks are measured in all of them.
 LOCK = os.environ.get('GUEST_LOCK')
-OBJECTS = [os.path.join(BUILD, 'lib/countersink/libcountersink-%s.so' % name)
-           for name, asked in (('alloc', ALLOC), ('lock', LOCK)) if asked]
 DEADLINE = 120  # seconds, of a run that hangs
+
+
+def objects():
+    """What is preloaded besides the library."""
+    return [os.path.join(BUILD, 'lib/countersink/libcountersink-%s.so' % name)
+            for name, asked in (('alloc', ALLOC), ('lock', LOCK)) if asked]
 
 
 class Failure(Exception):
@@ -77,12 +81,12 @@ class Guest:
     def command(self, engine, path, command, directory):
         """The command under countersink, and what that adds to the environment."""
         if self.alone:
-            library = ':'.join(OBJECTS + [LIBRARY])
+            library = ':'.join(objects() + [LIBRARY])
             return expand(self.wrap, directory) + command, {
                 'LD_PRELOAD': None if self.late else library, 'COUNTERSINK_ENGINE': engine, 'COUNTERSINK_FREQUENCY': str(self.hz),
                 'COUNTERSINK_OUTPUT': path, 'COUNTERSINK_QUIET': '1'}
         options = ['-q', '-F', str(self.hz), '--engine=' + engine, '-o', path] + expand(self.options, directory)
-        if OBJECTS and not any(option.startswith(('-e', '--events')) for option in options):
+        if objects() and not any(option.startswith(('-e', '--events')) for option in options):
             own = (['alloc:period=' + ALLOC] if ALLOC else []) + (['lock'] if LOCK else [])
             options = ['-e', ','.join(['auto'] + own)] + options
         return expand(self.wrap, directory) + [COUNTERSINK] + options + ['--'] + command, {}
@@ -254,7 +258,7 @@ def become(user):
     copy = tempfile.mkdtemp(prefix='guest-build.')
     os.chmod(copy, 0o755)
     for room in ('bin', 'lib', os.path.join('tests', 'targets')):
-        # Links stay links: the library has a name for each platform, and two copies of it would both be loaded.
+        # Links stay links: the library has a name for each platform, and guests that preload it by another one would have two.
         shutil.copytree(os.path.join(BUILD, room), os.path.join(copy, room), symlinks=True)
     child = os.fork()
     if child:
