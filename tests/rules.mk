@@ -103,6 +103,7 @@ $(LOADED_HOTSPOT): tests/targets/made_hotspot.c
 	$(make_object)
 
 $(B)/tests/targets/old_names.so: TARGET_LDFLAGS := -Wl,--hash-style=sysv
+$(B)/tests/targets/made_builtins: TARGET_LDFLAGS := -O2 -rdynamic -s
 
 $(PMU_OWN_TARGETS:%=$(B)/tests/targets/%): $(B)/tests/targets/%: tests/pmu/%.c
 	$(make_program)

@@ -284,6 +284,8 @@ int csink_bounds_add_symbols(struct csink_bounds *bounds, const struct csink_elf
 	}
 	if (!err && elfs->main)
 		err = csink_elf_unwind_bounds(bounds, elfs->main);
+	if (!err && elfs->main)
+		err = csink_elf_v8_bounds(bounds, elfs->main);
 	if (bounds->nr > bounds->max) {
 		bounds->nr = bounds->nr_spans = 0;
 		bounds->is_partial = true;

@@ -77,6 +77,9 @@ int csink_elf_symbols(struct csink_batch *batch, Elf *const *elfs, uint32_t nr_e
 /** Name what is in procedure linkage tables and has no name yet: "foo@plt". Returns 0 or -ENOMEM. */
 int csink_elf_plt(struct csink_batch *batch, Elf *elf);
 
+/** Name V8's builtins that have no name yet as its symbol table would: "Builtins_ArrayMap". Returns 0 or -ENOMEM. */
+int csink_elf_v8_builtins(struct csink_batch *batch, Elf *elf);
+
 /** Name what has no name yet after the start of its function, as .eh_frame_hdr has it, or .eh_frame. */
 void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path);
 
@@ -92,6 +95,7 @@ struct csink_bounds;
 
 /** Add these starts, as far as they are in a span. Returns 0 or -ENOMEM. */
 int csink_elf_unwind_bounds(struct csink_bounds *bounds, Elf *elf);
+int csink_elf_v8_bounds(struct csink_bounds *bounds, Elf *elf);
 
 /**
  * Add what DWARF knows: lines, and the functions around each address, to whose location their lines are given.
