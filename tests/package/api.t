@@ -86,6 +86,7 @@ compare() {
 	abidiff --suppressions "$SRC/tests/abi/others.abignore" "$1" "$2" >diff.out 2>&1
 }
 if [ -e "$KEPT" ]; then
+	ok "abidw and abidiff are installed (scripts/install-deps package)" sh -c 'command -v abidw && command -v abidiff >/dev/null'
 	"$SRC/tests/abi/text" "$BUILT/lib/libcountersink-api.so" >now.abi
 	compare "$KEPT" now.abi
 	is $? 0 "the interface is the one of tests/abi" || {
