@@ -21,10 +21,10 @@ for major in 18 20 22 24 25 26; do
 	grep -q " $major " nodes || skip "every frame of node $major is right" "node $major is not installed"
 done
 
-share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is
+share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is, rounded up
 	countersink export -f folded -e samples "$1" | awk -v name="$2" '
 		{ nr = $NF; all += nr; sub(/ [0-9]+$/, ""); n = split($0, frames, ";"); if (frames[n] ~ name) of += nr }
-		END { print all ? int(100 * of / all) : -1 }'
+		END { print all ? int((100 * of + all - 1) / all) : 101 }'
 }
 
 truth() { # NAME PROGRAM WHAT OPTION_OF_COMPARE NODE OPTION...
@@ -124,6 +124,16 @@ each_version() { # NODE NAME MAJOR
 	countersink export -f folded work.pb.gz >folded
 	like "$(cat folded)" ';work;sorting;sort;.*;compare [0-9]+$' "$2: callee below caller, across a builtin function"
 	like "$(cat folded)" ';work;fib;fib;fib' "$2: each call of a recursion has a frame"
+	# As where the heap may have less than 2 GiB: builtins are too far away for short jumps.
+	countersink -q -F 2000 -o far.pb.gz -- "$1" --no-short-builtin-calls "$FRAMES/work.js" 400 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:1000" "$2, far from its builtins: the program runs as without countersink"
+	share=$(share_of far.pb.gz '^\[no symbol')
+	ok "$2, far from its builtins: hardly any code has no name ($share % of the samples)" test "$share" -le 1
+	countersink export -f folded -e samples far.pb.gz >far
+	if has_builtins "$1"; then
+		is "$(grep -cE ';compare [0-9]+$' far | sed 's/[1-9][0-9]*/some/'):$(grep -E ';compare [0-9]+$' far | grep -cv ';Builtins_SortCompareUserFn;compare ')" some:0 \
+			"$2, far from its builtins: no caller is missing before a function has its frame"
+	fi
 	countersink export -f speedscope work.pb.gz >speedscope
 	for name in compare sorting parsing fib work; do
 		line=$(grep -n "^function $name(" "$FRAMES/work.js" | cut -d: -f1)

@@ -452,7 +452,7 @@ static void begin_thread(struct csink_interp_walk *walk)
 static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct csink_v8_frame *frame)
 {
 #if defined(__x86_64__)
-	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, RET = 0xc3 };
+	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, POP_RBP = 0x5d, RET = 0xc3 };
 	uint64_t code = 0, function = frame->is_innermost && frame->end == frame->begin + 8;
 	bool is_bare = false;
 	uint16_t word;
@@ -461,11 +461,13 @@ static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct cs
 		csink_interp_load(walk, frame->pc, &code);
 		word = (uint16_t)code;
 		function = (uint8_t)code >= PUSH_FIRST && (uint8_t)code <= PUSH_LAST;
-		/* mov %rsp, %rbp; and before the push of %rbp, where code may be invalid: mov, testb, jne or je */
+		/* mov %rsp, %rbp; and before the push of %rbp, where code may be invalid: mov, testb, jne or je (over a
+		 * jump of 5 or 13 bytes) */
 		function |= (code & 0xffffff) == 0xe58948 || (code & 0xffffff) == 0x598b48 || word == 0x43f6 ||
-			    word == 0x850f || word == 0x0574;
+			    word == 0x850f || (word & 0xf7ff) == 0x0574;
 		/* Most of V8's own code has no frame at all. */
-		is_bare = !function && frame->end == frame->begin + 8 && !csink_v8_is_own_code(walk, frame->pc);
+		is_bare = !function && ((uint8_t)code == POP_RBP || frame->end == frame->begin + 8) &&
+			  !csink_v8_is_own_code(walk, frame->pc);
 		/* Code that is not optimized, before its frame: mov or xor of %ebx, mov to %r12, a call. */
 		function |= is_bare && ((uint8_t)code == 0xbb || word == 0xdb33 || word == 0xbc49 ||
 					(uint8_t)code == 0xe8 || word == 0xff41);

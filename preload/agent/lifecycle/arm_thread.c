@@ -363,31 +363,35 @@ bool csink_arm_is_for(const struct csink_started *started)
 /* NULL: the launcher has gone, or samples none, and there is nothing to report. */
 static const char *reason_of(int err)
 {
-#define NOT_SAMPLED "programs that cannot be injected were not sampled: "
 	switch (err) {
 	case -EMFILE:
-		return NOT_SAMPLED "their starter has no file descriptor left";
+		return "their starter has no file descriptor left";
 	case -ENFILE:
-		return NOT_SAMPLED "the system has no file descriptor left";
+		return "the system has no file descriptor left";
 	case -ENOMEM:
-		return NOT_SAMPLED "the kernel has no memory left";
+		return "the kernel has no memory left";
 	case -EACCES:
 	case -EPERM:
-		return NOT_SAMPLED "the kernel refuses events to the process that starts them";
+		return "the kernel refuses events to the process that starts them";
 	default:
 		return NULL;
 	}
-#undef NOT_SAMPLED
 }
 
 /* One line a process, whatever it starts. */
 static void note_refused(int err)
 {
+	static const char what[] = "programs that cannot be injected were not sampled: ";
 	const char *reason = reason_of(err);
 	struct csink_thread *thread = csink_self;
+	char text[sizeof(what) + 64];
 
-	if (reason && thread && csink_own_recording.header && !atomic_flag_test_and_set(&csink_process.is_start_noted))
-		csink_recording_note_text(&csink_own_recording, &thread->writer, reason);
+	if (!reason || !thread || !csink_own_recording.header ||
+	    atomic_flag_test_and_set(&csink_process.is_start_noted))
+		return;
+	memcpy(text, what, sizeof(what));
+	strcat(text, reason);
+	csink_recording_note_text(&csink_own_recording, &thread->writer, text);
 }
 
 uint64_t csink_arm_for_exec(const struct csink_started *started)

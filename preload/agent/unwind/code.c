@@ -128,15 +128,23 @@ static bool is_behind_frame(const struct csink_code_near *near, uintptr_t pc)
 		(!memcmp(code - 8, end, 4) && (!memcmp(code - 4, compare, 3) || !memcmp(code - 4, other, 3))));
 }
 
-/* What V8's code begins with, if it may be invalid: mov, testb, jne (or je over a jmp); push %rbp; mov %rsp, %rbp. */
+/* What V8's code begins with, if it may be invalid: mov, testb, jne (or je over a jmp, near or far); push %rbp; mov
+ * %rsp, %rbp. */
 static bool is_before_frame(const struct csink_code_near *near, uintptr_t pc)
 {
-	uint8_t code[8 + 7 + 4];
+	uint8_t code[8 + 15 + 4];
 
 	if (!take_near(near, pc, code, sizeof(code)))
 		return false;
 	for (const uint8_t *jump = code; jump <= code + 8; jump += 4) {
-		size_t bytes = !memcmp(jump, "\x0f\x85", 2) ? 6 : !memcmp(jump, "\x74\x05\xe9", 3) ? 7 : 0;
+		size_t bytes = 0;
+
+		if (!memcmp(jump, "\x0f\x85", 2))
+			bytes = 6;
+		else if (!memcmp(jump, "\x74\x05\xe9", 3))
+			bytes = 7;
+		else if (!memcmp(jump, "\x74\x0d\x49\xba", 4))
+			bytes = 15;
 
 		if (bytes && !memcmp(jump + bytes, "\x55\x48\x89\xe5", 4))
 			return true;

@@ -17,7 +17,7 @@ bool csink_code_is_start_context(uintptr_t pc);
 /* Code around an address, read once; what is beyond is read by each question. */
 struct csink_code_near {
 	uintptr_t start; /* UINTPTR_MAX: it could not be read */
-	uint8_t bytes[40];
+	uint8_t bytes[48];
 };
 void csink_code_read_near(uintptr_t pc, struct csink_code_near *near);
 
