@@ -15,6 +15,8 @@
 #include "launcher/symbols/symbols_impl.h"
 
 enum {
+	MAX_SEGMENTS = 64,
+	MAX_RELOCATIONS = 1 << 22, /* that are looked at */
 	MIN_BUILTINS = 256,
 	MAX_BUILTINS = 16384,
 	MAX_NAME = 200,
@@ -51,7 +53,7 @@ static const uint8_t *segment_at(Elf *elf, uint64_t address, uint64_t *left)
 
 	if (!file || elf_getphdrnum(elf, &nr_phdrs))
 		return NULL;
-	for (size_t i = 0; i < nr_phdrs && gelf_getphdr(elf, (int)i, &phdr); i++) {
+	for (size_t i = 0; i < CSINK_MIN(nr_phdrs, (size_t)MAX_SEGMENTS) && gelf_getphdr(elf, (int)i, &phdr); i++) {
 		uint64_t from = address - phdr.p_vaddr;
 
 		if (phdr.p_type != PT_LOAD || from >= phdr.p_filesz)
@@ -84,6 +86,7 @@ static uint64_t number_at(Elf *elf, uint64_t address, uint32_t bytes)
 /* What words hold once the file is loaded where its addresses begin: relocations have it, or the words themselves. */
 static void read_pointers(Elf *elf, uint64_t first, uint64_t stride, uint64_t *pointers, uint32_t nr)
 {
+	size_t left = MAX_RELOCATIONS;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
 	GElf_Rela rela;
@@ -98,7 +101,8 @@ static void read_pointers(Elf *elf, uint64_t first, uint64_t stride, uint64_t *p
 		    !shdr.sh_entsize)
 			continue;
 		data = elf_getdata(scn, NULL);
-		nr_relas = data ? CSINK_MIN(data->d_size / shdr.sh_entsize, INT32_MAX) : 0;
+		nr_relas = data ? CSINK_MIN(data->d_size / shdr.sh_entsize, left) : 0;
+		left -= nr_relas;
 		for (size_t i = 0; i < nr_relas && gelf_getrela(data, (int)i, &rela); i++) {
 			uint64_t from = rela.r_offset - first;
 
@@ -160,26 +164,35 @@ static bool decode(Elf *elf, uint64_t function, uint64_t *address, bool *is_vari
 	return true;
 }
 
+/* Is it the text at an offset of a section? */
+static bool is_text(const Elf_Data *section, uint64_t offset, const char *text, size_t bytes)
+{
+	return offset < section->d_size && bytes <= section->d_size - offset &&
+	       !memcmp((const char *)section->d_buf + offset, text, bytes);
+}
+
 static bool find_exported(Elf *elf, uint64_t *functions)
 {
 	GElf_Shdr shdr;
 	Elf_Scn *scn = csink_elf_section(elf, SHT_DYNSYM, NULL, &shdr);
 	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
 	size_t nr = data && shdr.sh_entsize ? CSINK_MIN(data->d_size / shdr.sh_entsize, INT32_MAX) : 0;
+	/* In place of elf_strptr(), which takes longer: some libraries have 100,000 symbols. */
+	Elf_Scn *texts_scn = nr ? elf_getscn(elf, shdr.sh_link) : NULL;
+	Elf_Data *texts = texts_scn ? elf_getdata(texts_scn, NULL) : NULL;
 	uint32_t found = 0;
 	GElf_Sym sym;
 
+	if (!texts || !texts->d_buf)
+		return false;
 	for (size_t i = 0; i < nr && gelf_getsym(data, (int)i, &sym); i++) {
-		const char *name =
-			GELF_ST_TYPE(sym.st_info) == STT_FUNC ? elf_strptr(elf, shdr.sh_link, sym.st_name) : NULL;
-
-		if (!name || strncmp(name, PREFIX, sizeof(PREFIX) - 1))
+		if (!sym.st_value || !is_text(texts, sym.st_name, PREFIX, strlen(PREFIX)))
 			continue;
 		for (uint32_t k = 0; k < NR_RESULTS; k++) {
-			if (functions[k] || strcmp(name, exported[k]))
+			if (functions[k] || !is_text(texts, sym.st_name, exported[k], strlen(exported[k]) + 1))
 				continue;
 			functions[k] = sym.st_value;
-			found += sym.st_value != 0;
+			found++;
 		}
 	}
 	return found == NR_RESULTS;
