@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -87,6 +88,24 @@ static void brief_children(void)
 }
 
 /* One that has run, and waits. */
+/* Until its clock stands still: it has called read(2). Not longer than ten seconds. */
+static void wait_until_it_sleeps(pid_t pid)
+{
+	uint64_t deadline_ns = csink_clock_ns(CLOCK_MONOTONIC) + 10 * CSINK_NS_PER_S;
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (state != 'S' && csink_clock_ns(CLOCK_MONOTONIC) < deadline_ns) {
+		FILE *file = fopen(path, "re");
+
+		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		if (file)
+			fclose(file);
+		sched_yield();
+	}
+}
+
 static int32_t child_that_waits(void)
 {
 	int ready[2];
@@ -106,6 +125,7 @@ static int32_t child_that_waits(void)
 		_exit(0);
 	}
 	(void)!read(ready[0], &byte, 1);
+	wait_until_it_sleeps(pid);
 	return pid;
 }
 

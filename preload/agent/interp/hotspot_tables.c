@@ -164,8 +164,11 @@ static uint8_t bytes_of(const char *type)
 	static const char sizes[] = "\2u2\0\2int16_t\0\2jushort\0\2unsigned short\0\1u1\0\1char\0\1bool\0"
 				    "\10address\0\10intptr_t\0\10pthread_t\0";
 
-	if (!type || memchr(type, '*', strnlen(type, MAX_TEXT)))
+	if (!type)
 		return 8;
+	for (int i = 0; i < MAX_TEXT && type[i]; i++)
+		if (type[i] == '*')
+			return 8;
 	for (const char *size = sizes; *size; size += strlen(size) + 1)
 		if (!strcmp(type, size + 1))
 			return (uint8_t)*size;
