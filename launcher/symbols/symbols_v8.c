@@ -1,7 +1,7 @@
 /*
  * Names of V8's builtin functions in libraries that are stripped, as Debian's libnode is. V8 has a table of its own, in
  * which they are found by number, and exports functions that return where the code, this table, and the names are.
- * Source: V8's src/snapshot/embedded/embedded-data.h and src/builtins/builtins.cc, 10.2 (node 18) and 11.3 (node 20).
+ * Source: V8's src/snapshot/embedded/embedded-data.h and src/builtins/builtins.cc, 10.2 to 12.4 (node 18 to 22).
  * Files are untrusted.
  */
 #include <errno.h>
@@ -93,7 +93,7 @@ static void read_pointers(Elf *elf, uint64_t first, uint64_t stride, uint64_t *p
 
 	for (uint32_t i = 0; i < nr; i++)
 		pointers[i] = number_at(elf, first + i * stride, sizeof(pointers[i]));
-	while ((scn = elf_nextscn(elf, scn))) {
+	while (left && (scn = elf_nextscn(elf, scn))) {
 		Elf_Data *data;
 		size_t nr_relas;
 

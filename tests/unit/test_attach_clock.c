@@ -87,8 +87,7 @@ static void brief_children(void)
 		;
 }
 
-/* One that has run, and waits. */
-/* Until its clock stands still: it has called read(2). Not longer than ten seconds. */
+/* Until the process sleeps, in read(2): then its clock stands still. Not longer than ten seconds. */
 static void wait_until_it_sleeps(pid_t pid)
 {
 	uint64_t deadline_ns = csink_clock_ns(CLOCK_MONOTONIC) + 10 * CSINK_NS_PER_S;
@@ -106,6 +105,7 @@ static void wait_until_it_sleeps(pid_t pid)
 	}
 }
 
+/* One that has run, and waits. */
 static int32_t child_that_waits(void)
 {
 	int ready[2];

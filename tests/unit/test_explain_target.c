@@ -112,6 +112,7 @@ static void test_other_hierarchy(void)
 		blames("a control group without perf_event", ENOENT, "pid", CSINK_CAUSE_TARGET);
 	else
 		skip("a control group without perf_event", "the hierarchy of version 2 has it");
+	call.flags &= ~PERF_FLAG_PID_CGROUP;
 	if (opened >= 0)
 		close(opened);
 	close(fd);

@@ -12,7 +12,11 @@
 #include "include/internal/base.h"
 #include "preload/agent/interp/hotspot.h"
 
-enum { FREE = 0xff, MAX_HOPS = 4096 };
+enum {
+	FREE = 0xff,
+	MAX_HOPS = 4096,
+	MAX_NAME = 17, /* bytes of a blob's name that are read: csink_hotspot_is_thaw() */
+};
 
 /* What blobs' names begin with. */
 static const struct {
@@ -35,7 +39,7 @@ static enum csink_hotspot_kind kind_of(uintptr_t name)
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
 		if (__atomic_load_n(&known_names[i], __ATOMIC_RELAXED) == name)
 			return (enum csink_hotspot_kind)names[i].kind;
-	if (!name || !csink_readable(name, 8))
+	if (!name || !csink_readable(name, MAX_NAME))
 		return HOTSPOT_OTHER;
 	word = csink_load_known(name);
 	memcpy(text, &word, sizeof(text));

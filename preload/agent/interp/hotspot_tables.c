@@ -109,7 +109,7 @@ static bool keep_exported(const uintptr_t *found)
 	bool is_same = !memcmp(exported, found, sizeof(exported));
 
 	/* Handlers may be reading `machine`: found again, it is what it was. */
-	if (now == READY || now == BUSY || (now == MADE && is_same)) {
+	if (now == READY || now == BUSY || now == MADE) {
 		if (is_same && now != BUSY)
 			csink_made_set_stepper(csink_hotspot_step);
 		return is_same;
@@ -199,7 +199,10 @@ static const char *text_of(struct csink_interp_walk *walk, uintptr_t row, enum e
 	const struct csink_interpreter *libjvm = walk->interpreter;
 	uintptr_t at = word_of(walk, row, column);
 
-	return at >= libjvm->constants && at <= libjvm->constants_end - MAX_TEXT ? (const char *)at : NULL;
+	/* Signed: without unwind tables, no segment is known, and both ends are 0. */
+	return (intptr_t)at >= (intptr_t)libjvm->constants && (intptr_t)at <= (intptr_t)libjvm->constants_end - MAX_TEXT
+		       ? (const char *)at
+		       : NULL;
 }
 
 /* Most texts that are compared differ in the first byte. */
@@ -275,16 +278,15 @@ static void read_table(struct csink_hotspot *vm, struct csink_interp_walk *walk,
 	}
 }
 
-/* Are all fields there that are needed? One whose address cannot be read, or whose offset is none, is not there. */
+/* Are all fields there that are needed, at addresses that can be read, or with offsets that can be any? */
 static bool is_supported(struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
 	uint64_t word;
 
 	for (unsigned int i = 0; i < HOTSPOT_NR_FIELDS; i++) {
-		if (i <= LAST_STATIC ? !csink_interp_load(walk, vm->at[i], &word)
-				     : vm->at[i] >= MAX_OFFSET || (i == HOTSPOT_PC_BYTES && !vm->at[i]))
-			vm->bytes[i] = 0;
-		if (!vm->bytes[i] && table[i].is_needed)
+		if (!vm->bytes[i]      ? table[i].is_needed
+		    : i <= LAST_STATIC ? !csink_interp_load(walk, vm->at[i], &word)
+				       : vm->at[i] >= MAX_OFFSET || (i == HOTSPOT_PC_BYTES && !vm->at[i]))
 			return false;
 	}
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(pairs); i++)

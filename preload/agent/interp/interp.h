@@ -85,7 +85,7 @@ struct csink_interpreter {
 	uintptr_t loop, loop_end;
 	uint64_t data[9];                   /* the language's own, constant */
 	uint64_t learnt;                    /* the language's own, stored by any thread */
-	uintptr_t constants, constants_end; /* the segment of its object with constants and unwind tables */
+	uintptr_t constants, constants_end; /* the segment of its object with constants and unwind tables; 0, 0: none */
 };
 
 /** Is the address in the evaluator's code? Always false where groups have records. */
