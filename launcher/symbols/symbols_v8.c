@@ -98,7 +98,7 @@ static void read_pointers(Elf *elf, uint64_t first, uint64_t stride, uint64_t *p
 		size_t nr_relas;
 
 		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_RELA || !(shdr.sh_flags & SHF_ALLOC) ||
-		    !shdr.sh_entsize)
+		    shdr.sh_entsize != sizeof(Elf64_Rela))
 			continue;
 		data = elf_getdata(scn, NULL);
 		nr_relas = data ? CSINK_MIN(data->d_size / shdr.sh_entsize, left) : 0;
@@ -137,7 +137,7 @@ static bool decode(Elf *elf, uint64_t function, uint64_t *address, bool *is_vari
 		at += 4;
 	if (STARTS_WITH(at, "\x48\x63\xff")) /* movslq %edi,%rdi */
 		at += 3;
-	if (STARTS_WITH(at, "\x48\x8d") && at[3] == 0x7f) /* lea (%rdi,%rdi,2) */
+	if (STARTS_WITH(at, "\x48\x8d") && (at[2] & 0xc7) == 0x04 && at[3] == 0x7f) /* lea (%rdi,%rdi,2) */
 		at += 4;
 	*is_variable = false;
 	if (STARTS_WITH(at, "\x48\x8d\x05")) { /* lea (%rip),%rax */
@@ -259,7 +259,8 @@ static int find_builtins(struct builtins *builtins, Elf *elf)
 	uint32_t nr = 0;
 
 	*builtins = (struct builtins){0};
-	if (!gelf_getehdr(elf, &ehdr) || ehdr.e_machine != EM_X86_64 || !find_results(elf, results))
+	if (!gelf_getehdr(elf, &ehdr) || ehdr.e_machine != EM_X86_64 || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    ehdr.e_ident[EI_DATA] != ELFDATA2LSB || !find_results(elf, results))
 		return 0;
 	places = bytes_at(elf, results[PLACES], results[PLACES_BYTES]);
 	if (!places)

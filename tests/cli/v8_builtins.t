@@ -14,7 +14,7 @@ is "$(awk '{ all += $NF } /;Builtins_Made299 / { named += $NF } END { print (all
 	"its last builtin has the name of V8's table" || diag "$(cat folded)"
 
 cat >compare.py <<'END'
-# compare.py RESOLVE FILE WORDS...: of "ADDRESS BYTES NAME" lines on stdin, the first, a middle and the last address, and those between functions
+# compare.py RESOLVE FILE: of "ADDRESS BYTES NAME" lines on stdin, the first, a middle and the last address
 import subprocess, sys
 names, wanted = {}, []
 for line in sys.stdin:

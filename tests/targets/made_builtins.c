@@ -1,6 +1,6 @@
 /*
- * Has "builtin functions" as V8 has them, and exports what finds them: made_builtins K MS calls number K for so long.
- * The functions follow each other in one piece of code without symbols: see launcher/symbols/symbols_v8.c.
+ * Has "builtin functions" as V8 has them, and exports what finds them: made_builtins K MS calls number K for so much
+ * CPU time. The functions follow each other in one piece of code without symbols: see launcher/symbols/symbols_v8.c.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define NR 300
 #define PLACE_BYTES 28
 
-/* Number K counts down from 1,000,000, after K nops, and so that each has a length of its own. */
+/* Number K counts down from 1,000,000, after 64 + K % 50 nops, so that neighbours differ in length. */
 __asm__(".altmacro\n"
 	".macro make_code k\n"
 	"	.p2align 5, 0xcc\n"
@@ -108,7 +108,7 @@ static long now_ms(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
