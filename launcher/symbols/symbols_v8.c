@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/symbols/symbols_impl.h"
 
@@ -112,12 +111,7 @@ static void read_pointers(Elf *elf, uint64_t first, uint64_t stride, uint64_t *p
 	}
 }
 
-static bool starts_with(const uint8_t *code, const char *bytes, size_t nr)
-{
-	return !memcmp(code, bytes, nr);
-}
-
-#define STARTS_WITH(code, bytes) starts_with(code, bytes, sizeof(bytes) - 1)
+#define STARTS_WITH(code, bytes) (!memcmp(code, bytes, sizeof(bytes) - 1))
 
 /*
  * The address that such a function returns, or that of the variable whose value it returns (is_variable); of the one
