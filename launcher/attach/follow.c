@@ -190,10 +190,11 @@ static int time_column(const struct csink_attach_counters *c)
 }
 
 /* Between an exec and the program's first instruction, the registers are those of the program that called execve(2). */
-static bool is_in_exec(struct csink_attach_image *image, const struct csink_attach_sample *s, uint64_t leaf)
+static bool is_in_exec(const struct csink_attach_follow *f, struct csink_attach_image *image,
+		       const struct csink_attach_sample *s)
 {
-	image->has_run |= !s->in_kernel || csink_attach_image_find(image, leaf);
-	return image->is_exec && !image->has_run;
+	image->has_run |= !s->in_kernel || csink_attach_image_find(image, leaf_of(f, s));
+	return (image->is_exec || image->is_late) && !image->has_run;
 }
 
 /* Of a process that is followed, and is brief so far; which are so at the end is known then. */
@@ -209,7 +210,7 @@ static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_at
 		csink_cpu_samples_note_bare(&f->cpus, s->pid, time_ns);
 	if (!s->regs || !image || image->nr_own_samples >= CSINK_BRIEF_SAMPLES || image->is_injected || column < 0)
 		return;
-	if (is_in_exec(image, s, leaf_of(f, s)))
+	if (is_in_exec(f, image, s))
 		stack = (struct csink_attach_stack){.frames = frames};
 	else
 		stack = stack_of(f, image, s, frames);
@@ -221,6 +222,7 @@ static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_at
 static void take_sample(struct csink_attach_follow *f, const struct perf_event_header *record, uint64_t time_ns)
 {
 	struct csink_attach_living *thread;
+	struct csink_attach_image *image;
 	struct csink_attach_event *event;
 	const struct csink_attach_counters *c = &f->counters;
 	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0};
@@ -241,7 +243,11 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	weigh(f, &s, event, c->inherit && c->cgroup_fd < 0 ? thread->owner : 1, weights);
 	if (!csink_attach_images_is_source(thread, source))
 		return; /* its counts are known, should it become the source */
-	stack = stack_of(f, f->images.at[thread->image], &s, frames);
+	image = f->images.at[thread->image];
+	if (s.regs && is_in_exec(f, image, &s))
+		stack = (struct csink_attach_stack){.frames = frames};
+	else
+		stack = stack_of(f, image, &s, frames);
 	f->nr_samples++;
 	csink_attach_images_add(&f->images, thread, &stack, weights, time_ns);
 }

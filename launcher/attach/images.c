@@ -14,7 +14,7 @@
 #include "preload/core/preload_entry.h"
 
 #define NO_IMAGE UINT32_MAX
-#define SAME_EXEC_NS 1000000
+#define SAME_EXEC_NS 100000000
 
 /* Make room for one more. False: no memory, which is remembered. */
 static bool room(struct csink_attach_images *images, void *array, uint32_t nr, uint32_t *cap, size_t size)
@@ -144,17 +144,19 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 		return living;
 	image = image_of(images, pid, &number);
 	if (!image && csink_attach_images_take(images, pid, time_ns)) {
+		image = image_of(images, pid, &number);
+		image->is_late = true;
 		living = living_get(images, tid);
 		if (!living || living->image != NO_IMAGE)
 			return living;
-		image = image_of(images, pid, &number);
 	}
-	if (!image) { /* it has ended, and the record of its creation was lost */
+	if (!image) { /* it has ended */
 		image = csink_attach_image_new(images, pid, time_ns, &number);
-		images->nr_processes += image != NULL;
+		if (!image)
+			return NULL;
+		image->is_late = true;
+		images->nr_processes++;
 	}
-	if (!image)
-		return NULL;
 	owner = tid == pid ? take_over(images, number) : 0;
 	living = csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 	if (living && owner) {
@@ -228,7 +230,7 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 /* Two events that a thread has inherited report the same exec, one after the other. */
 static bool is_reported_again(const struct csink_attach_image *image, const char *comm, uint64_t time_ns)
 {
-	return image->is_exec && time_ns - image->start_ns < SAME_EXEC_NS && !image->nr_mappings &&
+	return image->is_exec && (int64_t)(time_ns - image->start_ns) < SAME_EXEC_NS && !image->nr_mappings &&
 	       !strncmp(image->comm, comm, sizeof(image->comm) - 1);
 }
 
@@ -243,6 +245,31 @@ static void replace_image(struct csink_attach_image *former, uint64_t time_ns)
 	}
 }
 
+/*
+ * Events that count from an exec on are started a moment before the record of it is written: a sample between the two
+ * is of the new program.
+ */
+static bool is_sampled_before_record(const struct csink_attach_image *image)
+{
+	return image->is_late && image->nr_own_samples <= 1;
+}
+
+static void take_exec(struct csink_attach_images *images, struct csink_attach_image *image, const char *comm,
+		      uint64_t time_ns)
+{
+	const struct csink_attach_living *living = csink_attach_images_thread(images, image->pid, image->pid, time_ns);
+
+	image->is_late = false;
+	image->is_exec = true;
+	image->start_ns = CSINK_MIN(image->start_ns, time_ns);
+	image->nr_mappings = 0; /* their records follow */
+	csink_attach_image_read_place(image);
+	csink_attach_copy_comm(image->comm, comm);
+	csink_attach_image_read_names(image);
+	if (living)
+		csink_attach_copy_comm(image->threads[living->thread].name, comm);
+}
+
 void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns)
 {
 	struct csink_attach_living *living = NULL, before = {.image = NO_IMAGE};
@@ -252,6 +279,10 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	former = image_of(images, pid, &number);
 	if (former && is_reported_again(former, comm, time_ns))
 		return;
+	if (former && is_sampled_before_record(former)) {
+		take_exec(images, former, comm, time_ns);
+		return;
+	}
 	if (former)
 		living = csink_attach_images_thread(images, pid, pid, time_ns);
 	if (former && !living)

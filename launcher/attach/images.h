@@ -34,8 +34,9 @@ struct csink_attach_image {
 	char rank_values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
 	bool is_left_out; /* only its CPU time is to be in the profile */
 	bool is_exec;     /* it began with an exec that was seen */
+	bool is_late;     /* no record of its fork or exec came before the others */
 	bool has_mapped;  /* something, since then */
-	bool has_run;     /* a sample of a CPU was in the program, and not in the kernel's exec of it */
+	bool has_run;     /* a sample was in the program, and not in the kernel's exec of it */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */
 	uint32_t source;  /* the oldest (csink_attach_fd) whose events have the record of its fork or exec: all its

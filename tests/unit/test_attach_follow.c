@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "launcher/commands/attach/attach_gap.h"
@@ -100,9 +102,69 @@ static void test_gap_note(void)
 	csink_outside_free(&outside);
 }
 
+/* A process that has ended, so that its records alone say what it was. */
+static int32_t ended_process(void)
+{
+	int32_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+static void add_sample(struct csink_attach_images *images, int32_t pid, uint64_t time_ns)
+{
+	const struct csink_attach_stack stack = {.frames = NULL};
+	uint64_t weights[CSINK_MAX_EVENTS] = {1};
+
+	csink_attach_images_add(images, csink_attach_images_thread(images, pid, pid, time_ns), &stack, weights,
+				time_ns);
+}
+
+static void test_late_exec(void)
+{
+	int32_t pid = ended_process();
+	struct csink_attach_images images = {.nr = 0};
+	uint32_t nr;
+
+	add_sample(&images, pid, 2000);
+	is_str(images.at[0]->comm, "", "a process that has ended has no name where a sample is its first record");
+	csink_attach_images_exec(&images, pid, "sorter", 1000);
+	is_num(images.nr, 1, "the record of its exec comes after the sample: it has run one program");
+	is_str(images.at[0]->comm, "sorter", "and has that one's name");
+	is_num((long long)images.at[0]->start_ns, 1000, "from its exec on");
+	is_num(images.nr_threads, 1, "it has one thread");
+	csink_attach_images_exec(&images, pid, "sorter", 1500);
+	is_num(images.nr, 1, "what reports the same exec once more adds none");
+	csink_attach_images_map(&images, pid, 0x1000, 0x1000, 0, "/sorter", 2500);
+	add_sample(&images, pid, 3000);
+	csink_attach_images_exec(&images, pid, "printer", 4000);
+	is_num(images.nr, 2, "a later exec begins another program");
+	is_str(images.at[1]->comm, "printer", "which has its own name");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	add_sample(&images, pid, 2000);
+	csink_attach_images_exec(&images, pid, "sorter", 3000);
+	is_num(images.nr, 2, "a process with several samples was another program before");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, getpid(), 2000);
+	nr = images.at[0]->nr_mappings;
+	ok(nr > 0, "of a process that is still there, mappings are read");
+	csink_attach_images_exec(&images, getpid(), "sorter", 3000);
+	is_num(images.nr, 1, "an exec after its first sample is the one that it is read after");
+	is_num(images.at[0]->nr_mappings, 0, "so that records of mappings do not come twice");
+	csink_attach_images_free(&images);
+}
+
 int main(void)
 {
 	test_throttle();
+	test_late_exec();
 	test_gap_note();
 	return done();
 }
