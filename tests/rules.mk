@@ -218,7 +218,7 @@ $(B)/tests/targets/runtimes/%.class: tests/frames/%.java
 # GUEST_USER=65534 tries them as that user, GUEST_ALLOC=4096 while their allocations are sampled, every 4,096 bytes,
 # GUEST_LOCK=1 while waits for locks are measured.
 check-guests: tests $(SANITIZED) $(RUNTIMES) ## compare programs that break profilers with and without countersink
-	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
+	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS:%='%')
 
 # Programs of the world and their own tests: SUITES='regex...' chooses.
 .PHONY: check-guests-suites

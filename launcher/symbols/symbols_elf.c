@@ -15,6 +15,9 @@
 
 /* Addresses that symbols of one file are offered, all together. In usual files a dozen share one. */
 #define MAX_OFFERS (50UL << 20)
+/* Browsers have a million, in three sections. In a file made for it, sections may lie over one another. */
+#define MAX_RELOCATIONS (1UL << 22)
+#define MAX_RELOCATION_SECTIONS 16
 
 /* The symbol that an address gets: the sized one around it that begins last; of several there, the best name. */
 struct choice {
@@ -214,6 +217,8 @@ struct stub {
 };
 
 struct stubs {
+	struct csink_batch *batch;
+	Elf *elf;
 	struct stub *all; /* by slot, once sorted; at most one for each address of the batch */
 	uint32_t nr;
 };
@@ -289,55 +294,70 @@ static void find_stubs(struct stubs *stubs, const struct csink_batch *batch, Elf
 }
 
 /* Name the stubs that jump through a slot after the symbol that the loader puts there. */
-static void name_stubs(const struct stubs *stubs, struct csink_batch *batch, Elf *elf, Elf_Scn *symbols,
-		       const GElf_Rela *rela)
+static void name_stubs(void *arg, Elf_Scn *symbols, const GElf_Rela *rela)
 {
+	const struct stubs *stubs = arg;
 	struct stub key = {.slot = rela->r_offset};
-	const struct stub *stub = bsearch(&key, stubs->all, stubs->nr, sizeof(key), csink_compare_u64);
-	const struct stub *end = stubs->all + stubs->nr;
+	const struct stub *stub, *end = stubs->all + stubs->nr;
 	struct csink_profile_function function = {0};
 	GElf_Shdr shdr;
 	const char *name;
 	GElf_Sym sym;
 
+	/* A large library has tens of thousands, a batch few stubs. */
+	if (key.slot < stubs->all[0].slot || key.slot > end[-1].slot || !GELF_R_SYM(rela->r_info))
+		return;
+	stub = bsearch(&key, stubs->all, stubs->nr, sizeof(key), csink_compare_u64);
 	if (!stub || !symbols || !gelf_getshdr(symbols, &shdr) ||
 	    !gelf_getsym(elf_getdata(symbols, NULL), (int)GELF_R_SYM(rela->r_info), &sym))
 		return;
-	name = elf_strptr(elf, shdr.sh_link, sym.st_name);
+	name = elf_strptr(stubs->elf, shdr.sh_link, sym.st_name);
 	if (!name || !*name)
 		return;
-	csink_symbol_name(batch->p, name, "@plt", &function);
+	csink_symbol_name(stubs->batch->p, name, "@plt", &function);
 	while (stub > stubs->all && stub[-1].slot == key.slot)
 		stub--;
 	for (; stub < end && stub->slot == key.slot; stub++)
-		batch->found[stub->want].function = csink_profile_function_add(batch->p, &function);
+		stubs->batch->found[stub->want].function = csink_profile_function_add(stubs->batch->p, &function);
 }
 
-/* One pass over the relocations that name a symbol: a large library has tens of thousands, a batch few stubs. */
-static void read_relocations(const struct stubs *stubs, struct csink_batch *batch, Elf *elf, Elf_Scn *scn,
-			     const GElf_Shdr *shdr)
+void csink_elf_each_relocation(Elf *elf, void (*take)(void *arg, Elf_Scn *symbols, const GElf_Rela *rela), void *arg)
 {
-	uint64_t first = stubs->all[0].slot, last = stubs->all[stubs->nr - 1].slot;
-	Elf_Scn *symbols = elf_getscn(elf, shdr->sh_link);
-	Elf_Data *data = elf_getdata(scn, NULL);
-	uint32_t count = data ? CSINK_MIN(data->d_size / shdr->sh_entsize, INT32_MAX) : 0;
+	uint64_t left = MAX_RELOCATIONS, nr, bytes;
+	uint32_t nr_sections = 0;
+	Elf_Scn *scn = NULL, *symbols;
+	Elf_Data *data;
+	GElf_Shdr shdr;
 	GElf_Rela rela;
 	GElf_Rel rel;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (shdr->sh_type == SHT_RELA ? !gelf_getrela(data, (int)i, &rela) : !gelf_getrel(data, (int)i, &rel))
-			break;
-		if (shdr->sh_type == SHT_REL)
-			rela = (GElf_Rela){.r_offset = rel.r_offset, .r_info = rel.r_info};
-		if (rela.r_offset >= first && rela.r_offset <= last && GELF_R_SYM(rela.r_info))
-			name_stubs(stubs, batch, elf, symbols, &rela);
+	while (nr_sections < MAX_RELOCATION_SECTIONS && (scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || (shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) ||
+		    !(shdr.sh_flags & SHF_ALLOC))
+			continue;
+		bytes = gelf_fsize(elf, shdr.sh_type == SHT_RELA ? ELF_T_RELA : ELF_T_REL, 1, EV_CURRENT);
+		if (!bytes || shdr.sh_size / bytes > left)
+			continue;
+		data = elf_getdata(scn, NULL);
+		nr = data ? data->d_size / bytes : 0;
+		left -= nr;
+		nr_sections++;
+		symbols = elf_getscn(elf, shdr.sh_link);
+		for (uint64_t i = 0; i < nr; i++) {
+			if (shdr.sh_type == SHT_RELA ? !gelf_getrela(data, (int)i, &rela)
+						     : !gelf_getrel(data, (int)i, &rel))
+				break;
+			if (shdr.sh_type == SHT_REL)
+				rela = (GElf_Rela){.r_offset = rel.r_offset, .r_info = rel.r_info};
+			take(arg, symbols, &rela);
+		}
 	}
 }
 
 int csink_elf_plt(struct csink_batch *batch, Elf *elf)
 {
 	static const char *const sections[] = {".plt", ".plt.sec", ".plt.got"};
-	struct stubs stubs = {0};
+	struct stubs stubs = {.batch = batch, .elf = elf};
 	GElf_Shdr shdr;
 	Elf_Scn *scn;
 
@@ -353,11 +373,7 @@ int csink_elf_plt(struct csink_batch *batch, Elf *elf)
 	}
 	if (stubs.nr) {
 		qsort(stubs.all, stubs.nr, sizeof(*stubs.all), csink_compare_u64);
-		for (scn = NULL; (scn = elf_nextscn(elf, scn));) {
-			if (gelf_getshdr(scn, &shdr) && (shdr.sh_type == SHT_RELA || shdr.sh_type == SHT_REL) &&
-			    shdr.sh_flags & SHF_ALLOC && shdr.sh_entsize)
-				read_relocations(&stubs, batch, elf, scn, &shdr);
-		}
+		csink_elf_each_relocation(elf, name_stubs, &stubs);
 	}
 	free(stubs.all);
 	return 0;

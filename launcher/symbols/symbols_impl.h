@@ -74,6 +74,13 @@ Elf_Scn *csink_elf_section(Elf *elf, uint32_t type, const char *name, GElf_Shdr 
  */
 int csink_elf_symbols(struct csink_batch *batch, Elf *const *elfs, uint32_t nr_elfs);
 
+/**
+ * Of the relocations that the loader applies, 4,194,304 at most, in 16 sections: a section that has more than are left
+ * is not read.
+ * @symbols  the symbol table that they refer to; NULL: none.
+ */
+void csink_elf_each_relocation(Elf *elf, void (*take)(void *arg, Elf_Scn *symbols, const GElf_Rela *rela), void *arg);
+
 /** Name what is in procedure linkage tables and has no name yet: "foo@plt". Returns 0 or -ENOMEM. */
 int csink_elf_plt(struct csink_batch *batch, Elf *elf);
 
@@ -93,7 +100,7 @@ uint32_t csink_go_take(struct csink_profile *p, Elf *elf, uint64_t file_bytes, s
 
 struct csink_bounds;
 
-/** Add these starts, as far as they are in a span. Returns 0 or -ENOMEM. */
+/** Add the starts of these functions, and the ends of V8's, as far as they are in a span. Returns 0 or -ENOMEM. */
 int csink_elf_unwind_bounds(struct csink_bounds *bounds, Elf *elf);
 int csink_elf_v8_bounds(struct csink_bounds *bounds, Elf *elf);
 

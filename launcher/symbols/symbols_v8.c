@@ -15,7 +15,6 @@
 
 enum {
 	MAX_SEGMENTS = 64,
-	MAX_RELOCATIONS = 1 << 22, /* that are looked at */
 	MIN_BUILTINS = 256,
 	MAX_BUILTINS = 16384,
 	MAX_NAME = 200,
@@ -23,7 +22,7 @@ enum {
 	PLACES_HEAD = 24,   /* bytes before the first place: three hashes */
 	PLACE_ALIGN = 32,   /* of functions, in the code */
 	MAX_PLACE = 64,     /* bytes of a place: its offset and length, then what versions add */
-	MAX_OTHER_NAMES = 8 /* that may follow by chance */
+	MAX_OTHER_NAMES = 8 /* less than so many may follow by chance */
 };
 
 /* What the functions return that V8 exports. */
@@ -82,33 +81,31 @@ static uint64_t number_at(Elf *elf, uint64_t address, uint32_t bytes)
 	return at ? csink_read_fixed(at, at + bytes, bytes) : 0;
 }
 
+/* Words of a file: the first one, the distance from one to the next, and what is found. */
+struct words {
+	uint64_t first, stride, *values;
+	uint32_t nr;
+};
+
+static void take_relocation(void *arg, Elf_Scn *symbols, const GElf_Rela *rela)
+{
+	const struct words *words = arg;
+	uint64_t from = rela->r_offset - words->first;
+
+	(void)symbols;
+	if (GELF_R_TYPE(rela->r_info) == R_X86_64_RELATIVE && from / words->stride < words->nr &&
+	    from % words->stride == 0)
+		words->values[from / words->stride] = (uint64_t)rela->r_addend;
+}
+
 /* What words hold once the file is loaded where its addresses begin: relocations have it, or the words themselves. */
 static void read_pointers(Elf *elf, uint64_t first, uint64_t stride, uint64_t *pointers, uint32_t nr)
 {
-	size_t left = MAX_RELOCATIONS;
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	GElf_Rela rela;
+	struct words words = {first, stride, pointers, nr};
 
 	for (uint32_t i = 0; i < nr; i++)
 		pointers[i] = number_at(elf, first + i * stride, sizeof(pointers[i]));
-	while (left && (scn = elf_nextscn(elf, scn))) {
-		Elf_Data *data;
-		size_t nr_relas;
-
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_RELA || !(shdr.sh_flags & SHF_ALLOC) ||
-		    shdr.sh_entsize != sizeof(Elf64_Rela))
-			continue;
-		data = elf_getdata(scn, NULL);
-		nr_relas = data ? CSINK_MIN(data->d_size / shdr.sh_entsize, left) : 0;
-		left -= nr_relas;
-		for (size_t i = 0; i < nr_relas && gelf_getrela(data, (int)i, &rela); i++) {
-			uint64_t from = rela.r_offset - first;
-
-			if (GELF_R_TYPE(rela.r_info) == R_X86_64_RELATIVE && from / stride < nr && from % stride == 0)
-				pointers[from / stride] = (uint64_t)rela.r_addend;
-		}
-	}
+	csink_elf_each_relocation(elf, take_relocation, &words);
 }
 
 #define STARTS_WITH(code, bytes) (!memcmp(code, bytes, sizeof(bytes) - 1))
