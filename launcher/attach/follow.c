@@ -165,13 +165,27 @@ static uint64_t leaf_of(const struct csink_attach_follow *f, const struct csink_
 	return f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s->regs) : s->regs[0];
 }
 
+/*
+ * Between an exec and the program's first instruction, the registers are those of the program that called execve(2):
+ * until a sample is in the program itself. The record of the exec may come later: what /proc has then is of the new
+ * program, and the registers may point into it by chance.
+ */
+static bool is_in_exec(const struct csink_attach_follow *f, struct csink_attach_image *image,
+		       const struct csink_attach_sample *s, uint64_t time_ns)
+{
+	bool may_come = image->lacks_start && time_ns - image->start_ns < CSINK_SAME_EXEC_NS;
+
+	image->has_run |= !s->in_kernel || (!may_come && csink_attach_image_find(image, leaf_of(f, s)));
+	return (image->is_exec || may_come) && !image->has_run;
+}
+
 /* The stack of a sample; frames has room for CSINK_MAX_DEPTH. */
 static struct csink_attach_stack stack_of(struct csink_attach_follow *f, struct csink_attach_image *image,
-					  const struct csink_attach_sample *s, uint64_t *frames)
+					  const struct csink_attach_sample *s, uint64_t time_ns, uint64_t *frames)
 {
 	struct csink_attach_stack stack = {.frames = frames};
 
-	if (!s->regs)
+	if (!s->regs || is_in_exec(f, image, s, time_ns))
 		return stack;
 	stack.leaf = leaf_of(f, s);
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
@@ -189,14 +203,6 @@ static int time_column(const struct csink_attach_counters *c)
 	return -1;
 }
 
-/* Between an exec and the program's first instruction, the registers are those of the program that called execve(2). */
-static bool is_in_exec(const struct csink_attach_follow *f, struct csink_attach_image *image,
-		       const struct csink_attach_sample *s)
-{
-	image->has_run |= !s->in_kernel || csink_attach_image_find(image, leaf_of(f, s));
-	return (image->is_exec || image->is_late) && !image->has_run;
-}
-
 /* Of a process that is followed, and is brief so far; which are so at the end is known then. */
 static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_attach_sample *s, uint64_t time_ns)
 {
@@ -210,10 +216,7 @@ static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_at
 		csink_cpu_samples_note_bare(&f->cpus, s->pid, time_ns);
 	if (!s->regs || !image || image->nr_own_samples >= CSINK_BRIEF_SAMPLES || image->is_injected || column < 0)
 		return;
-	if (is_in_exec(f, image, s))
-		stack = (struct csink_attach_stack){.frames = frames};
-	else
-		stack = stack_of(f, image, s, frames);
+	stack = stack_of(f, image, s, time_ns, frames);
 	stack.is_by_cpu = true;
 	weights[column] = f->cpus.period_ns;
 	csink_attach_images_add(&f->images, thread, &stack, weights, time_ns);
@@ -222,7 +225,6 @@ static void take_cpu_sample(struct csink_attach_follow *f, const struct csink_at
 static void take_sample(struct csink_attach_follow *f, const struct perf_event_header *record, uint64_t time_ns)
 {
 	struct csink_attach_living *thread;
-	struct csink_attach_image *image;
 	struct csink_attach_event *event;
 	const struct csink_attach_counters *c = &f->counters;
 	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0};
@@ -243,11 +245,7 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	weigh(f, &s, event, c->inherit && c->cgroup_fd < 0 ? thread->owner : 1, weights);
 	if (!csink_attach_images_is_source(thread, source))
 		return; /* its counts are known, should it become the source */
-	image = f->images.at[thread->image];
-	if (s.regs && is_in_exec(f, image, &s))
-		stack = (struct csink_attach_stack){.frames = frames};
-	else
-		stack = stack_of(f, image, &s, frames);
+	stack = stack_of(f, f->images.at[thread->image], &s, time_ns, frames);
 	f->nr_samples++;
 	csink_attach_images_add(&f->images, thread, &stack, weights, time_ns);
 }

@@ -14,7 +14,6 @@
 #include "preload/core/preload_entry.h"
 
 #define NO_IMAGE UINT32_MAX
-#define SAME_EXEC_NS 100000000
 
 /* Make room for one more. False: no memory, which is remembered. */
 static bool room(struct csink_attach_images *images, void *array, uint32_t nr, uint32_t *cap, size_t size)
@@ -114,7 +113,7 @@ bool csink_attach_is_object(const char *path)
  */
 static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 {
-	const struct csink_attach_image *image = images->at[number];
+	struct csink_attach_image *image = images->at[number];
 	struct csink_attach_living *living, *left = NULL;
 	uint32_t nr_left = 0;
 
@@ -128,6 +127,7 @@ static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 	if (nr_left != 1)
 		return 0;
 	left->image = NO_IMAGE;
+	image->nr_living--;
 	return left->owner;
 }
 
@@ -145,16 +145,16 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 	image = image_of(images, pid, &number);
 	if (!image && csink_attach_images_take(images, pid, time_ns)) {
 		image = image_of(images, pid, &number);
-		image->is_late = true;
+		image->lacks_start = true;
 		living = living_get(images, tid);
 		if (!living || living->image != NO_IMAGE)
 			return living;
 	}
-	if (!image) { /* it has ended */
+	if (!image) { /* it has ended, or /proc cannot be read */
 		image = csink_attach_image_new(images, pid, time_ns, &number);
 		if (!image)
 			return NULL;
-		image->is_late = true;
+		image->lacks_start = true;
 		images->nr_processes++;
 	}
 	owner = tid == pid ? take_over(images, number) : 0;
@@ -227,10 +227,15 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 	csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 }
 
+static bool is_same_exec(uint64_t start_ns, uint64_t time_ns)
+{
+	return time_ns - start_ns < CSINK_SAME_EXEC_NS || start_ns - time_ns < CSINK_SAME_EXEC_NS;
+}
+
 /* Two events that a thread has inherited report the same exec, one after the other. */
 static bool is_reported_again(const struct csink_attach_image *image, const char *comm, uint64_t time_ns)
 {
-	return image->is_exec && (int64_t)(time_ns - image->start_ns) < SAME_EXEC_NS && !image->nr_mappings &&
+	return image->is_exec && !image->has_mapped && is_same_exec(image->start_ns, time_ns) &&
 	       !strncmp(image->comm, comm, sizeof(image->comm) - 1);
 }
 
@@ -246,26 +251,29 @@ static void replace_image(struct csink_attach_image *former, uint64_t time_ns)
 }
 
 /*
- * Events that count from an exec on are started a moment before the record of it is written: a sample between the two
- * is of the new program.
+ * The kernel starts events that wait for an exec a moment before it writes the record of it. What samples came so short
+ * before the record, none of them in user space, are of the new program.
  */
-static bool is_sampled_before_record(const struct csink_attach_image *image)
+static bool is_sampled_before_record(const struct csink_attach_image *image, uint64_t time_ns)
 {
-	return image->is_late && image->nr_own_samples <= 1;
+	return image->lacks_start && !image->has_run && image->state == CSINK_REC_LIVE &&
+	       is_same_exec(image->start_ns, time_ns);
 }
 
-static void take_exec(struct csink_attach_images *images, struct csink_attach_image *image, const char *comm,
-		      uint64_t time_ns)
+static void begin_at_record(struct csink_attach_images *images, struct csink_attach_image *image, const char *comm,
+			    uint64_t time_ns)
 {
 	const struct csink_attach_living *living = csink_attach_images_thread(images, image->pid, image->pid, time_ns);
 
-	image->is_late = false;
-	image->is_exec = true;
 	image->start_ns = CSINK_MIN(image->start_ns, time_ns);
-	image->nr_mappings = 0; /* their records follow */
-	csink_attach_image_read_place(image);
+	image->is_exec = true;
+	image->lacks_start = image->has_mapped = image->is_injected = false;
+	image->nr_mappings = image->last_mapping = 0; /* their records follow */
 	csink_attach_copy_comm(image->comm, comm);
-	csink_attach_image_read_names(image);
+	if (!image->ppid) { /* it could not be read before */
+		csink_attach_image_read_place(image);
+		csink_attach_image_read_names(image);
+	}
 	if (living)
 		csink_attach_copy_comm(image->threads[living->thread].name, comm);
 }
@@ -279,8 +287,8 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	former = image_of(images, pid, &number);
 	if (former && is_reported_again(former, comm, time_ns))
 		return;
-	if (former && is_sampled_before_record(former)) {
-		take_exec(images, former, comm, time_ns);
+	if (former && is_sampled_before_record(former, time_ns)) {
+		begin_at_record(images, former, comm, time_ns);
 		return;
 	}
 	if (former)

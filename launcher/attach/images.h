@@ -18,6 +18,10 @@ struct csink_attach_mapping {
 	uint64_t load_ns, unload_ns; /* unload_ns 0: it is there */
 };
 
+/** Records of one exec, and samples before the first of them, are at most so far apart: a hypervisor may run another
+ * guest between them. */
+#define CSINK_SAME_EXEC_NS 100000000
+
 struct csink_attach_thread {
 	int32_t tid;
 	char name[16];
@@ -34,8 +38,8 @@ struct csink_attach_image {
 	char rank_values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
 	bool is_left_out; /* only its CPU time is to be in the profile */
 	bool is_exec;     /* it began with an exec that was seen */
-	bool is_late;     /* no record of its fork or exec came before the others */
-	bool has_mapped;  /* something, since then */
+	bool has_mapped;  /* something, since that exec */
+	bool lacks_start; /* its first record was of neither a fork nor an exec, which may yet come */
 	bool has_run;     /* a sample was in the program, and not in the kernel's exec of it */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */

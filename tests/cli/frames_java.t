@@ -18,12 +18,6 @@ for version in 11 17 21 25; do
 	grep -q " $version\$" javas || skip "every frame of JDK $version is right" "JDK $version is not installed"
 done
 
-share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is, rounded up
-	countersink export -f folded -e samples "$1" | awk -v name="$2" '
-		{ nr = $NF; all += nr; sub(/ [0-9]+$/, ""); n = split($0, frames, ";"); if (frames[n] ~ name) of += nr }
-		END { print all ? int((100 * of + all - 1) / all) : "no" }'
-}
-
 truth() { # TITLE ROUNDS OPTIONS...
 	title=$1
 	rounds=$2

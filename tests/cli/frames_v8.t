@@ -21,12 +21,6 @@ for major in 18 20 22 24 25 26; do
 	grep -q " $major " nodes || skip "every frame of node $major is right" "node $major is not installed"
 done
 
-share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is, rounded up
-	countersink export -f folded -e samples "$1" | awk -v name="$2" '
-		{ nr = $NF; all += nr; sub(/ [0-9]+$/, ""); n = split($0, frames, ";"); if (frames[n] ~ name) of += nr }
-		END { print all ? int((100 * of + all - 1) / all) : "no" }'
-}
-
 truth() { # NAME PROGRAM WHAT OPTION_OF_COMPARE NODE OPTION...
 	name=$1 program=$2 what=$3 option=$4
 	shift 4

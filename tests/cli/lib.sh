@@ -191,6 +191,13 @@ has_taken_term() {
 	! grep -Eq '^(SigPnd|ShdPnd):.*[4-7c-f][0-9a-f]{3}$' "/proc/$1/status"
 }
 
+share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is, rounded up; without samples "no", with which
+# each comparison of numbers fails
+	countersink export -f folded -e samples "$1" | awk -v name="$2" '
+		{ nr = $NF; all += nr; sub(/ [0-9]+$/, ""); n = split($0, frames, ";"); if (frames[n] ~ name) of += nr }
+		END { print all ? int((100 * of + all - 1) / all) : "no" }'
+}
+
 # frames_not_read PROGRAM NAME REASON TITLE: it runs, as without countersink, and the report says why no frames are read; no
 # function is given a NAME.
 frames_not_read() {

@@ -54,11 +54,15 @@ for astray in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 48 49 50 51 52 53 54 5
 done >statuses
 is "$(grep -vE ': 3::[1-9]' statuses)" "" "tables with a word that points astray: the program runs as without countersink"
 
+countersink -q -F 10000 -o p.pb.gz -- "$MADE/hotspot_bare_17" 40 again >out 2>&1
+is "$?:$(cat out)" "3:" "without .eh_frame_hdr the program runs as without countersink, too"
+ok "it is sampled" test "$(countersink export -f folded -e samples p.pb.gz | grep -c .)" -gt 0
+# A type's name and the first of its row's words, those of the first variable, and a field's type
 for astray in 11 13 14 15 53; do
 	countersink -q -F 10000 -o p.pb.gz -- "$MADE/hotspot_bare_17" 40 astray $astray >out 2>&1
 	echo "$astray: $?:$(cat out)"
 done >statuses
-is "$(grep -v ': 3:$' statuses)" "" "the same without an index of unwind tables, by which constants are found"
+is "$(grep -v ': 3:$' statuses)" "" "so it does with such words there, where no segment of constants is found"
 
 frames_not_read "$MADE/hotspot_missing_17" Alpha 'Java frames are not read: the fields of this HotSpot are not known' "a field that is missing"
 frames_not_read "$MADE/hotspot_unknown_25" Alpha 'Java frames are not read: the fields of this HotSpot are not known' "an unknown version"

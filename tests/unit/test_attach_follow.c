@@ -1,7 +1,7 @@
 /*
  * Attach's reading of records, from rings that the test fills: an event that the kernel stops counts too little; which
  * it was decides what the CPU time is called that the kernel accounts beside the events. And its note on CPU time that
- * events count beside the kernel.
+ * events count beside the kernel. And which program a process runs, by the records of its execs.
  */
 #include "launcher/attach/follow.h"
 
@@ -17,7 +17,10 @@
 #include "launcher/session/outside.h"
 #include "tests/unit/tap.h"
 
-enum { TIME_BEHIND = 16 }; /* as in attach: the time, and behind it the event's id */
+enum {
+	TIME_BEHIND = 16, /* as in attach: the time, and behind it the event's id */
+	MS = 1000000,
+};
 
 static struct csink_attach_follow follow;
 static struct csink_outside outside;
@@ -109,7 +112,8 @@ static int32_t ended_process(void)
 
 	if (!pid)
 		_exit(0);
-	waitpid(pid, NULL, 0);
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		exit(1);
 	return pid;
 }
 
@@ -130,16 +134,17 @@ static void test_late_exec(void)
 
 	add_sample(&images, pid, 2000);
 	is_str(images.at[0]->comm, "", "a process that has ended has no name where a sample is its first record");
-	csink_attach_images_exec(&images, pid, "sorter", 1000);
+	csink_attach_images_exec(&images, pid, "sorter", 2500);
 	is_num(images.nr, 1, "the record of its exec comes after the sample: it has run one program");
-	is_str(images.at[0]->comm, "sorter", "and has that one's name");
-	is_num((long long)images.at[0]->start_ns, 1000, "from its exec on");
+	is_str(images.at[0]->comm, "sorter", "it has the name in the record");
+	is_num((long long)images.at[0]->start_ns, 2000, "it starts at the sample");
 	is_num(images.nr_threads, 1, "it has one thread");
-	csink_attach_images_exec(&images, pid, "sorter", 1500);
-	is_num(images.nr, 1, "what reports the same exec once more adds none");
-	csink_attach_images_map(&images, pid, 0x1000, 0x1000, 0, "/sorter", 2500);
-	add_sample(&images, pid, 3000);
-	csink_attach_images_exec(&images, pid, "printer", 4000);
+	csink_attach_images_exec(&images, pid, "sorter", 50 * MS);
+	csink_attach_images_exec(&images, pid, "sorter", 1000);
+	is_num(images.nr, 1, "another report of the same exec adds no program, be it later or earlier");
+	csink_attach_images_map(&images, pid, 0x1000, 0x1000, 0, "/sorter", 51 * MS);
+	add_sample(&images, pid, 52 * MS);
+	csink_attach_images_exec(&images, pid, "printer", 53 * MS);
 	is_num(images.nr, 2, "a later exec begins another program");
 	is_str(images.at[1]->comm, "printer", "which has its own name");
 	csink_attach_images_free(&images);
@@ -148,7 +153,27 @@ static void test_late_exec(void)
 	add_sample(&images, pid, 1000);
 	add_sample(&images, pid, 2000);
 	csink_attach_images_exec(&images, pid, "sorter", 3000);
-	is_num(images.nr, 2, "a process with several samples was another program before");
+	is_num(images.nr, 1, "several samples may come so");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	images.at[0]->has_run = true;
+	csink_attach_images_exec(&images, pid, "sorter", 3000);
+	is_num(images.nr, 2, "a sample in user space before an exec is of a program that was there before");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exit(&images, pid, pid, 2000);
+	csink_attach_images_exec(&images, pid, "sorter", 3000);
+	is_num(images.nr, 2, "a process that has ended executes nothing: its number is another one's");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exec(&images, pid, "sorter", 1000 * MS);
+	is_num(images.nr, 2, "so is a sample a second before it");
 	csink_attach_images_free(&images);
 
 	images = (struct csink_attach_images){.nr = 0};
@@ -156,8 +181,8 @@ static void test_late_exec(void)
 	nr = images.at[0]->nr_mappings;
 	ok(nr > 0, "of a process that is still there, mappings are read");
 	csink_attach_images_exec(&images, getpid(), "sorter", 3000);
-	is_num(images.nr, 1, "an exec after its first sample is the one that it is read after");
-	is_num(images.at[0]->nr_mappings, 0, "so that records of mappings do not come twice");
+	is_num(images.nr, 1, "an exec right after the first sample begins no second program");
+	is_num(images.at[0]->nr_mappings, 0, "mappings that were read before it are dropped: their records follow");
 	csink_attach_images_free(&images);
 }
 

@@ -15,7 +15,8 @@
 enum {
 	FREE = 0xff,
 	MAX_HOPS = 4096,
-	MAX_NAME = 17, /* bytes of a blob's name that are read: csink_hotspot_is_thaw() */
+	NAME_BYTES =
+		17, /* of a blob's name that may be read: the last word that csink_hotspot_is_thaw() loads ends there */
 };
 
 /* What blobs' names begin with. */
@@ -39,7 +40,7 @@ static enum csink_hotspot_kind kind_of(uintptr_t name)
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
 		if (__atomic_load_n(&known_names[i], __ATOMIC_RELAXED) == name)
 			return (enum csink_hotspot_kind)names[i].kind;
-	if (!name || !csink_readable(name, MAX_NAME))
+	if (!name || !csink_readable(name, NAME_BYTES))
 		return HOTSPOT_OTHER;
 	word = csink_load_known(name);
 	memcpy(text, &word, sizeof(text));

@@ -108,7 +108,7 @@ static bool keep_exported(const uintptr_t *found)
 	int now = __atomic_load_n(&csink_hotspot_state, __ATOMIC_ACQUIRE);
 	bool is_same = !memcmp(exported, found, sizeof(exported));
 
-	/* Handlers may be reading `machine`: found again, it is what it was. */
+	/* Handlers may be reading `machine`, so it is not replaced: only the same library is accepted. */
 	if (now == READY || now == BUSY || now == MADE) {
 		if (is_same && now != BUSY)
 			csink_made_set_stepper(csink_hotspot_step);
@@ -199,7 +199,7 @@ static const char *text_of(struct csink_interp_walk *walk, uintptr_t row, enum e
 	const struct csink_interpreter *libjvm = walk->interpreter;
 	uintptr_t at = word_of(walk, row, column);
 
-	/* Signed: without unwind tables, no segment is known, and both ends are 0. */
+	/* Signed: without .eh_frame_hdr no segment is known, both ends are 0, and 0 - MAX_TEXT is not to be large. */
 	return (intptr_t)at >= (intptr_t)libjvm->constants && (intptr_t)at <= (intptr_t)libjvm->constants_end - MAX_TEXT
 		       ? (const char *)at
 		       : NULL;
@@ -278,7 +278,8 @@ static void read_table(struct csink_hotspot *vm, struct csink_interp_walk *walk,
 	}
 }
 
-/* Are all fields there that are needed, at addresses that can be read, or with offsets that can be any? */
+/* Are all fields there that are needed? And each that is there, at an address that can be read, or with an offset below
+ * MAX_OFFSET? */
 static bool is_supported(struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
 	uint64_t word;

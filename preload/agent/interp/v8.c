@@ -462,7 +462,7 @@ static uint64_t function_at_edge(struct csink_interp_walk *walk, const struct cs
 		word = (uint16_t)code;
 		function = (uint8_t)code >= PUSH_FIRST && (uint8_t)code <= PUSH_LAST;
 		/* mov %rsp, %rbp; and before the push of %rbp, where code may be invalid: mov, testb, jne or je (over a
-		 * jump of 5 or 13 bytes) */
+		 * jmp, or over a mov to %r10 and a jump) */
 		function |= (code & 0xffffff) == 0xe58948 || (code & 0xffffff) == 0x598b48 || word == 0x43f6 ||
 			    word == 0x850f || (code & 0xffffff) == 0xe90574 || (uint32_t)code == 0xba490d74;
 		/* Most of V8's own code has no frame at all. */
