@@ -318,13 +318,17 @@ struct csink_rec_nodes {
 	struct csink_rec_node nodes[];
 };
 
+/* From outside: in the kernel, between an exec and the program's first instruction. No instruction is there. */
+#define CSINK_LEAF_IN_EXEC 1
+
 /* What one thread spent at one leaf address under one stack of callers. Written by that thread alone, with relaxed
  * stores. */
 struct csink_rec_row {
 	struct csink_entry head; /* aux: phase */
 	csink_ref_t thread;
 	csink_ref_t node; /* 0: no callers are known */
-	uint64_t leaf;    /* exact address of the interrupted instruction; 0: outside any sample (see below) */
+	uint64_t leaf;    /* exact address of the interrupted instruction, CSINK_LEAF_IN_EXEC, or 0: outside any sample
+			   * (see below) */
 	uint64_t nr_samples;
 	uint64_t weights[]; /* header.nr_events of them */
 };

@@ -173,7 +173,7 @@ static uint64_t leaf_of(const struct csink_attach_follow *f, const struct csink_
 static bool is_in_exec(const struct csink_attach_follow *f, struct csink_attach_image *image,
 		       const struct csink_attach_sample *s, uint64_t time_ns)
 {
-	bool may_come = image->lacks_start && time_ns - image->start_ns < CSINK_SAME_EXEC_NS;
+	bool may_come = image->lacks_start && csink_attach_is_same_exec(image->start_ns, time_ns);
 
 	image->has_run |= !s->in_kernel || (!may_come && csink_attach_image_find(image, leaf_of(f, s)));
 	return (image->is_exec || may_come) && !image->has_run;
@@ -185,8 +185,12 @@ static struct csink_attach_stack stack_of(struct csink_attach_follow *f, struct 
 {
 	struct csink_attach_stack stack = {.frames = frames};
 
-	if (!s->regs || is_in_exec(f, image, s, time_ns))
+	if (!s->regs)
 		return stack;
+	if (is_in_exec(f, image, s, time_ns)) {
+		stack.leaf = CSINK_LEAF_IN_EXEC;
+		return stack;
+	}
 	stack.leaf = leaf_of(f, s);
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
 		stack.nr_frames = walk_copy(f, image, s, frames, &stack.flags);
@@ -356,6 +360,7 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 
 void csink_attach_follow_begin(struct csink_attach_follow *follow)
 {
+	follow->images.awaits_exec = follow->counters.at_exec;
 	follow->images.on_object = csink_attach_pythons_object;
 	follow->images.arg = &follow->pythons;
 }

@@ -11,6 +11,7 @@
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
+#include "preload/api/pmc/targets.h"
 #include "preload/core/preload_entry.h"
 
 #define NO_IMAGE UINT32_MAX
@@ -145,7 +146,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 	image = image_of(images, pid, &number);
 	if (!image && csink_attach_images_take(images, pid, time_ns)) {
 		image = image_of(images, pid, &number);
-		image->lacks_start = true;
+		image->lacks_start = images->awaits_exec;
 		living = living_get(images, tid);
 		if (!living || living->image != NO_IMAGE)
 			return living;
@@ -154,7 +155,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 		image = csink_attach_image_new(images, pid, time_ns, &number);
 		if (!image)
 			return NULL;
-		image->lacks_start = true;
+		image->lacks_start = images->awaits_exec;
 		images->nr_processes++;
 	}
 	owner = tid == pid ? take_over(images, number) : 0;
@@ -227,15 +228,10 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 	csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 }
 
-static bool is_same_exec(uint64_t start_ns, uint64_t time_ns)
-{
-	return time_ns - start_ns < CSINK_SAME_EXEC_NS || start_ns - time_ns < CSINK_SAME_EXEC_NS;
-}
-
 /* Two events that a thread has inherited report the same exec, one after the other. */
 static bool is_reported_again(const struct csink_attach_image *image, const char *comm, uint64_t time_ns)
 {
-	return image->is_exec && !image->has_mapped && is_same_exec(image->start_ns, time_ns) &&
+	return image->is_exec && !image->has_mapped && csink_attach_is_same_exec(image->start_ns, time_ns) &&
 	       !strncmp(image->comm, comm, sizeof(image->comm) - 1);
 }
 
@@ -257,23 +253,25 @@ static void replace_image(struct csink_attach_image *former, uint64_t time_ns)
 static bool is_sampled_before_record(const struct csink_attach_image *image, uint64_t time_ns)
 {
 	return image->lacks_start && !image->has_run && image->state == CSINK_REC_LIVE &&
-	       is_same_exec(image->start_ns, time_ns);
+	       csink_attach_is_same_exec(image->start_ns, time_ns);
 }
 
 static void begin_at_record(struct csink_attach_images *images, struct csink_attach_image *image, const char *comm,
 			    uint64_t time_ns)
 {
 	const struct csink_attach_living *living = csink_attach_images_thread(images, image->pid, image->pid, time_ns);
+	struct csink_task task;
 
 	image->start_ns = CSINK_MIN(image->start_ns, time_ns);
 	image->is_exec = true;
 	image->lacks_start = image->has_mapped = image->is_injected = false;
 	image->nr_mappings = image->last_mapping = 0; /* their records follow */
 	csink_attach_copy_comm(image->comm, comm);
-	if (!image->ppid) { /* it could not be read before */
+	if (!image->ppid)
 		csink_attach_image_read_place(image);
+	/* During the exec they were not all there. Of a process that has ended, those stay that were read. */
+	if (!csink_task_read(image->pid, &task) && !task.is_ending)
 		csink_attach_image_read_names(image);
-	}
 	if (living)
 		csink_attach_copy_comm(image->threads[living->thread].name, comm);
 }

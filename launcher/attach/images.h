@@ -18,9 +18,14 @@ struct csink_attach_mapping {
 	uint64_t load_ns, unload_ns; /* unload_ns 0: it is there */
 };
 
-/** Records of one exec, and samples before the first of them, are at most so far apart: a hypervisor may run another
- * guest between them. */
-#define CSINK_SAME_EXEC_NS 100000000
+/** May two times be of one exec: of its records, of a sample before them? A hypervisor may run another guest between.
+ */
+static inline bool csink_attach_is_same_exec(uint64_t a_ns, uint64_t b_ns)
+{
+	enum { MOST_NS = 100000000 };
+
+	return a_ns - b_ns < MOST_NS || b_ns - a_ns < MOST_NS;
+}
 
 struct csink_attach_thread {
 	int32_t tid;
@@ -38,8 +43,8 @@ struct csink_attach_image {
 	char rank_values[CSINK_NR_RANK_VARIABLES][CSINK_RANK_VALUE_BYTES];
 	bool is_left_out; /* only its CPU time is to be in the profile */
 	bool is_exec;     /* it began with an exec that was seen */
-	bool has_mapped;  /* something, since that exec */
-	bool lacks_start; /* its first record was of neither a fork nor an exec, which may yet come */
+	bool has_mapped;  /* something, since it began */
+	bool lacks_start; /* a sample came first: the record of its exec is yet to come, or was lost */
 	bool has_run;     /* a sample was in the program, and not in the kernel's exec of it */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */
@@ -72,6 +77,7 @@ struct csink_attach_chain {
 };
 
 struct csink_attach_images {
+	bool awaits_exec; /* events count from a process's exec on */
 	struct csink_attach_objects objects;
 	struct csink_attach_image **at;
 	uint32_t nr, cap;

@@ -129,7 +129,7 @@ static void add_sample(struct csink_attach_images *images, int32_t pid, uint64_t
 static void test_late_exec(void)
 {
 	int32_t pid = ended_process();
-	struct csink_attach_images images = {.nr = 0};
+	struct csink_attach_images images = {.awaits_exec = true};
 	uint32_t nr;
 
 	add_sample(&images, pid, 2000);
@@ -149,40 +149,46 @@ static void test_late_exec(void)
 	is_str(images.at[1]->comm, "printer", "which has its own name");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.nr = 0};
+	images = (struct csink_attach_images){.awaits_exec = true};
 	add_sample(&images, pid, 1000);
 	add_sample(&images, pid, 2000);
 	csink_attach_images_exec(&images, pid, "sorter", 3000);
 	is_num(images.nr, 1, "several samples may come so");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.nr = 0};
+	images = (struct csink_attach_images){.awaits_exec = true};
 	add_sample(&images, pid, 1000);
 	images.at[0]->has_run = true;
 	csink_attach_images_exec(&images, pid, "sorter", 3000);
 	is_num(images.nr, 2, "a sample in user space before an exec is of a program that was there before");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.nr = 0};
+	images = (struct csink_attach_images){.awaits_exec = true};
 	add_sample(&images, pid, 1000);
 	csink_attach_images_exit(&images, pid, pid, 2000);
 	csink_attach_images_exec(&images, pid, "sorter", 3000);
 	is_num(images.nr, 2, "a process that has ended executes nothing: its number is another one's");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.nr = 0};
+	images = (struct csink_attach_images){.awaits_exec = true};
 	add_sample(&images, pid, 1000);
 	csink_attach_images_exec(&images, pid, "sorter", 1000 * MS);
 	is_num(images.nr, 2, "so is a sample a second before it");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.nr = 0};
+	images = (struct csink_attach_images){.awaits_exec = true};
 	add_sample(&images, getpid(), 2000);
 	nr = images.at[0]->nr_mappings;
 	ok(nr > 0, "of a process that is still there, mappings are read");
 	csink_attach_images_exec(&images, getpid(), "sorter", 3000);
 	is_num(images.nr, 1, "an exec right after the first sample begins no second program");
 	is_num(images.at[0]->nr_mappings, 0, "mappings that were read before it are dropped: their records follow");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.awaits_exec = false};
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exec(&images, pid, "sorter", 3000);
+	is_num(images.nr, 2, "where events do not wait for an exec, each sample before one is of another program");
 	csink_attach_images_free(&images);
 }
 
