@@ -809,7 +809,7 @@ static void test_unseen(void)
 		thread = record_thread(&r, pid, "still");
 		record_row(&r, thread, NULL, 0x401008, 1, &weight);
 		if (pid == 212)
-			record_row(&r, thread, NULL, 0, 1, &weight); /* before the program's first instruction */
+			record_row(&r, thread, NULL, CSINK_LEAF_IN_EXEC, 1, &weight);
 		record_write(&r, directory, pid == 211 ? "211.0.rec" : "212.0.rec");
 		free(r.bytes);
 	}
