@@ -196,7 +196,7 @@ int csink_boundary_begin(struct csink_boundary *b, const struct csink_boundary_h
 	b->follow.pythons.frames = CSINK_ATTACH_FRAMES_NATIVE;
 	take_events(c, how);
 	c->stacks = how->stacks;
-	c->inherit = c->at_exec = c->in_run = b->follow.images.awaits_exec = true;
+	c->inherit = c->at_exec = c->in_run = true;
 	c->cgroup_fd = -1;
 	c->stack_bytes = STACK_BYTES_SMALL;
 	if (ring_bytes((uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L)) >= RING_BYTES &&

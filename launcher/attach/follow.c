@@ -173,10 +173,15 @@ static uint64_t leaf_of(const struct csink_attach_follow *f, const struct csink_
 static bool is_in_exec(const struct csink_attach_follow *f, struct csink_attach_image *image,
 		       const struct csink_attach_sample *s, uint64_t time_ns)
 {
-	bool may_come = image->lacks_start && csink_attach_is_same_exec(image->start_ns, time_ns);
+	bool may_come;
 
-	image->has_run |= !s->in_kernel || (!may_come && csink_attach_image_find(image, leaf_of(f, s)));
-	return (image->is_exec || may_come) && !image->has_run;
+	if (image->has_run)
+		return false;
+	may_come = f->counters.at_exec && image->lacks_start && csink_attach_is_same_exec(image->start_ns, time_ns);
+	if (!image->is_exec && !may_come)
+		return false;
+	image->has_run = !s->in_kernel || (!may_come && csink_attach_image_find(image, leaf_of(f, s)));
+	return !image->has_run;
 }
 
 /* The stack of a sample; frames has room for CSINK_MAX_DEPTH. */
@@ -342,7 +347,7 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 			break;
 		if (record->misc & PERF_RECORD_MISC_COMM_EXEC) {
 			csink_attach_pythons_exec(&f->pythons, ids[0]);
-			csink_attach_images_exec(&f->images, ids[0], body + 8, time_ns);
+			csink_attach_images_exec(&f->images, ids[0], body + 8, time_ns, f->counters.at_exec);
 			note_source(f, record, ids[0]);
 			csink_attach_clock_add_new(&f->clock, ids[0], f->leave_out); /* else it is known */
 		} else
@@ -360,7 +365,6 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 
 void csink_attach_follow_begin(struct csink_attach_follow *follow)
 {
-	follow->images.awaits_exec = follow->counters.at_exec;
 	follow->images.on_object = csink_attach_pythons_object;
 	follow->images.arg = &follow->pythons;
 }

@@ -146,7 +146,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 	image = image_of(images, pid, &number);
 	if (!image && csink_attach_images_take(images, pid, time_ns)) {
 		image = image_of(images, pid, &number);
-		image->lacks_start = images->awaits_exec;
+		image->lacks_start = true;
 		living = living_get(images, tid);
 		if (!living || living->image != NO_IMAGE)
 			return living;
@@ -155,7 +155,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 		image = csink_attach_image_new(images, pid, time_ns, &number);
 		if (!image)
 			return NULL;
-		image->lacks_start = images->awaits_exec;
+		image->lacks_start = true;
 		images->nr_processes++;
 	}
 	owner = tid == pid ? take_over(images, number) : 0;
@@ -247,8 +247,8 @@ static void replace_image(struct csink_attach_image *former, uint64_t time_ns)
 }
 
 /*
- * The kernel starts events that wait for an exec a moment before it writes the record of it. What samples came so short
- * before the record, none of them in user space, are of the new program.
+ * The kernel starts events that wait for an exec a moment before it writes the record of it. Samples that came so short
+ * a time before the record, none of them in user space, are of the new program.
  */
 static bool is_sampled_before_record(const struct csink_attach_image *image, uint64_t time_ns)
 {
@@ -276,7 +276,8 @@ static void begin_at_record(struct csink_attach_images *images, struct csink_att
 		csink_attach_copy_comm(image->threads[living->thread].name, comm);
 }
 
-void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns)
+void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns,
+			      bool counts_from_exec)
 {
 	struct csink_attach_living *living = NULL, before = {.image = NO_IMAGE};
 	struct csink_attach_image *image, *former;
@@ -285,7 +286,7 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	former = image_of(images, pid, &number);
 	if (former && is_reported_again(former, comm, time_ns))
 		return;
-	if (former && is_sampled_before_record(former, time_ns)) {
+	if (former && counts_from_exec && is_sampled_before_record(former, time_ns)) {
 		begin_at_record(images, former, comm, time_ns);
 		return;
 	}

@@ -44,7 +44,7 @@ struct csink_attach_image {
 	bool is_left_out; /* only its CPU time is to be in the profile */
 	bool is_exec;     /* it began with an exec that was seen */
 	bool has_mapped;  /* something, since it began */
-	bool lacks_start; /* a sample came first: the record of its exec is yet to come, or was lost */
+	bool lacks_start; /* its first record was of no fork and no exec: that is yet to come, or was lost */
 	bool has_run;     /* a sample was in the program, and not in the kernel's exec of it */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */
@@ -77,7 +77,6 @@ struct csink_attach_chain {
 };
 
 struct csink_attach_images {
-	bool awaits_exec; /* events count from a process's exec on */
 	struct csink_attach_objects objects;
 	struct csink_attach_image **at;
 	uint32_t nr, cap;
@@ -151,7 +150,9 @@ bool csink_attach_images_has_program(const struct csink_attach_images *images, i
 /* Records of the kernel. */
 void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, int32_t ppid, int32_t tid,
 			      uint64_t time_ns);
-void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns);
+/** @counts_from_exec  the events do, so that samples may come before this record. */
+void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns,
+			      bool counts_from_exec);
 void csink_attach_images_comm(struct csink_attach_images *images, int32_t pid, int32_t tid, const char *comm,
 			      uint64_t time_ns);
 void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, int32_t tid, uint64_t time_ns);

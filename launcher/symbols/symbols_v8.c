@@ -22,7 +22,7 @@ enum {
 	PLACES_HEAD = 24,   /* bytes before the first place: three hashes */
 	PLACE_ALIGN = 32,   /* of functions, in the code */
 	MAX_PLACE = 64,     /* bytes of a place: its offset and length, then what versions add */
-	MAX_OTHER_NAMES = 8 /* less than so many may follow by chance */
+	MAX_OTHER_NAMES = 8 /* fewer than so many may follow by chance */
 };
 
 /* What the functions return that V8 exports. */

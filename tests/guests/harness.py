@@ -275,7 +275,7 @@ def become(user):
 
 
 def main(guests):
-    # A shell starts what it runs in the background with this one ignored, and guests end by it.
+    # What a shell runs in the background ignores SIGQUIT, by which guests end.
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     if os.environ.get('GUEST_USER') and os.geteuid() == 0:
         become(int(os.environ['GUEST_USER']))

@@ -129,65 +129,65 @@ static void add_sample(struct csink_attach_images *images, int32_t pid, uint64_t
 static void test_late_exec(void)
 {
 	int32_t pid = ended_process();
-	struct csink_attach_images images = {.awaits_exec = true};
+	struct csink_attach_images images = {.nr = 0};
 	uint32_t nr;
 
 	add_sample(&images, pid, 2000);
 	is_str(images.at[0]->comm, "", "a process that has ended has no name where a sample is its first record");
-	csink_attach_images_exec(&images, pid, "sorter", 2500);
+	csink_attach_images_exec(&images, pid, "sorter", 2500, true);
 	is_num(images.nr, 1, "the record of its exec comes after the sample: it has run one program");
 	is_str(images.at[0]->comm, "sorter", "it has the name in the record");
 	is_num((long long)images.at[0]->start_ns, 2000, "it starts at the sample");
 	is_num(images.nr_threads, 1, "it has one thread");
-	csink_attach_images_exec(&images, pid, "sorter", 50 * MS);
-	csink_attach_images_exec(&images, pid, "sorter", 1000);
+	csink_attach_images_exec(&images, pid, "sorter", 50 * MS, true);
+	csink_attach_images_exec(&images, pid, "sorter", 1000, true);
 	is_num(images.nr, 1, "another report of the same exec adds no program, be it later or earlier");
 	csink_attach_images_map(&images, pid, 0x1000, 0x1000, 0, "/sorter", 51 * MS);
 	add_sample(&images, pid, 52 * MS);
-	csink_attach_images_exec(&images, pid, "printer", 53 * MS);
+	csink_attach_images_exec(&images, pid, "printer", 53 * MS, true);
 	is_num(images.nr, 2, "a later exec begins another program");
 	is_str(images.at[1]->comm, "printer", "which has its own name");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.awaits_exec = true};
+	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, pid, 1000);
 	add_sample(&images, pid, 2000);
-	csink_attach_images_exec(&images, pid, "sorter", 3000);
+	csink_attach_images_exec(&images, pid, "sorter", 3000, true);
 	is_num(images.nr, 1, "several samples may come so");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.awaits_exec = true};
+	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, pid, 1000);
 	images.at[0]->has_run = true;
-	csink_attach_images_exec(&images, pid, "sorter", 3000);
+	csink_attach_images_exec(&images, pid, "sorter", 3000, true);
 	is_num(images.nr, 2, "a sample in user space before an exec is of a program that was there before");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.awaits_exec = true};
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exec(&images, pid, "sorter", 1000 * MS, true);
+	is_num(images.nr, 2, "so is a sample a second before an exec");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, pid, 1000);
 	csink_attach_images_exit(&images, pid, pid, 2000);
-	csink_attach_images_exec(&images, pid, "sorter", 3000);
+	csink_attach_images_exec(&images, pid, "sorter", 3000, true);
 	is_num(images.nr, 2, "a process that has ended executes nothing: its number is another one's");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.awaits_exec = true};
-	add_sample(&images, pid, 1000);
-	csink_attach_images_exec(&images, pid, "sorter", 1000 * MS);
-	is_num(images.nr, 2, "so is a sample a second before it");
-	csink_attach_images_free(&images);
-
-	images = (struct csink_attach_images){.awaits_exec = true};
+	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, getpid(), 2000);
 	nr = images.at[0]->nr_mappings;
 	ok(nr > 0, "of a process that is still there, mappings are read");
-	csink_attach_images_exec(&images, getpid(), "sorter", 3000);
+	csink_attach_images_exec(&images, getpid(), "sorter", 3000, true);
 	is_num(images.nr, 1, "an exec right after the first sample begins no second program");
 	is_num(images.at[0]->nr_mappings, 0, "mappings that were read before it are dropped: their records follow");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.awaits_exec = false};
+	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, pid, 1000);
-	csink_attach_images_exec(&images, pid, "sorter", 3000);
+	csink_attach_images_exec(&images, pid, "sorter", 3000, false);
 	is_num(images.nr, 2, "where events do not wait for an exec, each sample before one is of another program");
 	csink_attach_images_free(&images);
 }

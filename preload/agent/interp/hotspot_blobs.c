@@ -15,8 +15,7 @@
 enum {
 	FREE = 0xff,
 	MAX_HOPS = 4096,
-	NAME_BYTES =
-		17, /* of a blob's name that may be read: the last word that csink_hotspot_is_thaw() loads ends there */
+	NAME_BYTES = 17, /* of a blob's name, read: csink_hotspot_is_thaw() loads a word at 9 */
 };
 
 /* What blobs' names begin with. */
