@@ -333,7 +333,8 @@ struct csink_rec_row {
 	uint64_t weights[]; /* header.nr_events of them */
 };
 /*
- * Leaf 0 is a thread's remainder that no sample can show: its last, partial period when nothing was sampled before it.
+ * Leaf 0 is a thread's remainder that no sample can show: its last, partial period when nothing was sampled before it;
+ * from outside also a sample that came without registers.
  * Its callers are none, or the function that the thread was started with. Later remainders are added to the thread's
  * latest row.
  */

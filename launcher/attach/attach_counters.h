@@ -43,7 +43,7 @@ struct csink_attach_counters {
 	bool has_read;   /* samples carry the counts of their group in their thread; else their period */
 	bool lacks_read; /* they should, but the kernel has none of what is inherited (before Linux 6.13) */
 	bool inherit;    /* what the threads start is counted, too */
-	bool at_exec;    /* off until the exec of a child of ours */
+	bool at_exec;    /* off until the thread, or what it starts, executes a program */
 	bool in_run; /* beside what run counts: no clocks of their own, and rings come later (csink_attach_counters_map)
 		      */
 	uint32_t stack_bytes; /* of the stack, from its top, that come with a sample; 0: CSINK_ATTACH_STACK_BYTES */

@@ -144,6 +144,8 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 	if (!living || (living->image != NO_IMAGE && images->at[living->image]->pid == pid))
 		return living;
 	image = image_of(images, pid, &number);
+	if (image && image->state == CSINK_REC_EXITED && !csink_attach_is_same_exec(image->end_ns, time_ns))
+		image = NULL; /* that one has ended long ago: the number is another's */
 	if (!image && csink_attach_images_take(images, pid, time_ns)) {
 		image = image_of(images, pid, &number);
 		image->lacks_start = true;
@@ -260,7 +262,6 @@ static void begin_at_record(struct csink_attach_images *images, struct csink_att
 			    uint64_t time_ns)
 {
 	const struct csink_attach_living *living = csink_attach_images_thread(images, image->pid, image->pid, time_ns);
-	struct csink_task task;
 
 	image->start_ns = CSINK_MIN(image->start_ns, time_ns);
 	image->is_exec = true;
@@ -269,15 +270,13 @@ static void begin_at_record(struct csink_attach_images *images, struct csink_att
 	csink_attach_copy_comm(image->comm, comm);
 	if (!image->ppid)
 		csink_attach_image_read_place(image);
-	/* During the exec they were not all there. Of a process that has ended, those stay that were read. */
-	if (!csink_task_read(image->pid, &task) && !task.is_ending)
-		csink_attach_image_read_names(image);
+	csink_attach_image_read_names(image); /* during the exec they were not all there */
 	if (living)
 		csink_attach_copy_comm(image->threads[living->thread].name, comm);
 }
 
 void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns,
-			      bool counts_from_exec)
+			      bool at_exec)
 {
 	struct csink_attach_living *living = NULL, before = {.image = NO_IMAGE};
 	struct csink_attach_image *image, *former;
@@ -286,7 +285,9 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	former = image_of(images, pid, &number);
 	if (former && is_reported_again(former, comm, time_ns))
 		return;
-	if (former && counts_from_exec && is_sampled_before_record(former, time_ns)) {
+	if (former && former->state == CSINK_REC_EXITED)
+		former = NULL; /* another process, which has its number */
+	if (former && at_exec && is_sampled_before_record(former, time_ns)) {
 		begin_at_record(images, former, comm, time_ns);
 		return;
 	}

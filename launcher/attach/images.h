@@ -44,8 +44,9 @@ struct csink_attach_image {
 	bool is_left_out; /* only its CPU time is to be in the profile */
 	bool is_exec;     /* it began with an exec that was seen */
 	bool has_mapped;  /* something, since it began */
-	bool lacks_start; /* its first record was of no fork and no exec: that is yet to come, or was lost */
-	bool has_run;     /* a sample was in the program, and not in the kernel's exec of it */
+	bool lacks_start; /* its first record was of no fork and no exec: that is yet to come, was lost, or was before
+			     its events */
+	bool has_run;     /* a sample was in the program, and not in the kernel's exec of it: where that can be */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */
 	uint32_t source;  /* the oldest (csink_attach_fd) whose events have the record of its fork or exec: all its
@@ -150,9 +151,9 @@ bool csink_attach_images_has_program(const struct csink_attach_images *images, i
 /* Records of the kernel. */
 void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, int32_t ppid, int32_t tid,
 			      uint64_t time_ns);
-/** @counts_from_exec  the events do, so that samples may come before this record. */
+/** @at_exec  events count from the exec on (csink_attach_counters): then samples may come before this record. */
 void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns,
-			      bool counts_from_exec);
+			      bool at_exec);
 void csink_attach_images_comm(struct csink_attach_images *images, int32_t pid, int32_t tid, const char *comm,
 			      uint64_t time_ns);
 void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, int32_t tid, uint64_t time_ns);

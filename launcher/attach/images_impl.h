@@ -14,7 +14,7 @@ struct csink_attach_image *csink_attach_image_new(struct csink_attach_images *im
 struct csink_attach_living *csink_attach_thread_new(struct csink_attach_images *images, uint32_t number, int32_t tid,
 						    const char *name, uint64_t time_ns);
 
-/** Read an image's executable and arguments from /proc. */
+/** Read an image's executable, arguments and rank from /proc. What cannot be read stays as it is. */
 void csink_attach_image_read_names(struct csink_attach_image *image);
 
 /** Read an image's parent and root from /proc, where its process is there still. */

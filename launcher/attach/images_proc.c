@@ -65,25 +65,28 @@ static void read_rank(struct csink_attach_image *image)
 	ssize_t n;
 	char path[64];
 
-	memset(image->rank_values, 0, sizeof(image->rank_values));
 	snprintf(path, sizeof(path), "/proc/%d/environ", task_of(image->pid));
 	fd = block ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	while (fd >= 0 && len < MAX_ENVIRON && (n = read(fd, block + len, MAX_ENVIRON - len)) > 0)
 		len += (size_t)n;
 	if (len) {
 		block[len] = '\0';
+		memset(image->rank_values, 0, sizeof(image->rank_values));
 		csink_rank_take_block(block, len, image->rank_values);
 	}
 }
 
 void csink_attach_image_read_names(struct csink_attach_image *image)
 {
-	char prefix[PATH_MAX], exe[PATH_MAX];
+	char prefix[PATH_MAX], exe[PATH_MAX], cmdline[sizeof(image->cmdline)];
 	size_t len = root_prefix(image, prefix, sizeof(prefix));
 
 	read_link(image->pid, "exe", exe, sizeof(exe));
-	snprintf(image->exe, sizeof(image->exe), "%.*s", (int)sizeof(image->exe) - 1, without(exe, prefix, len));
-	read_file(image->pid, "cmdline", image->cmdline, sizeof(image->cmdline));
+	if (exe[0])
+		snprintf(image->exe, sizeof(image->exe), "%.*s", (int)sizeof(image->exe) - 1,
+			 without(exe, prefix, len));
+	if (read_file(image->pid, "cmdline", cmdline, sizeof(cmdline)) && cmdline[0])
+		memcpy(image->cmdline, cmdline, sizeof(cmdline));
 	read_rank(image);
 }
 

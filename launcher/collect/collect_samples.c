@@ -226,7 +226,7 @@ static void add_stack(struct reading *r, const struct csink_recorded_row *from, 
 		add_paused(r, labels, values);
 		return;
 	}
-	if (from->leaf == CSINK_LEAF_IN_EXEC) {
+	if (r->image->is_outside && from->leaf == CSINK_LEAF_IN_EXEC) {
 		csink_profile_sample_add(r->c->p, csink_collect_kernel_stack(r->c, "execve"), labels, values);
 		return;
 	}

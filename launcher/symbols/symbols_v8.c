@@ -93,7 +93,7 @@ static void take_relocation(void *arg, Elf_Scn *symbols, const GElf_Rela *rela)
 	uint64_t from = rela->r_offset - words->first;
 
 	(void)symbols;
-	/* Without one, as in the form that has no addends, the word is what is in the file. */
+	/* A relocation without an addend leaves the word that is in the file. */
 	if (rela->r_addend && GELF_R_TYPE(rela->r_info) == R_X86_64_RELATIVE && from / words->stride < words->nr &&
 	    from % words->stride == 0)
 		words->values[from / words->stride] = (uint64_t)rela->r_addend;

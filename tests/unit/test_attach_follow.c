@@ -126,6 +126,72 @@ static void add_sample(struct csink_attach_images *images, int32_t pid, uint64_t
 				time_ns);
 }
 
+/* A sample in the kernel, whose registers are in none of the program's mappings; or one in user space. */
+static void sample(int32_t pid, uint64_t time_ns, bool in_kernel)
+{
+	struct csink_rings *rings = &follow.counters.rings;
+	struct record {
+		struct perf_event_header head;
+		uint64_t id, ip;
+		int32_t pid, tid;
+		uint64_t time_ns, period, abi, pc;
+	} *at = (struct record *)((char *)rings->at[0].page + rings->page_bytes + rings->at[0].page->data_head);
+
+	*at = (struct record){{.type = PERF_RECORD_SAMPLE,
+			       .misc = in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER,
+			       .size = sizeof(*at)},
+			      1,
+			      0,
+			      pid,
+			      pid,
+			      time_ns,
+			      MS,
+			      PERF_SAMPLE_REGS_ABI_64,
+			      0x5000};
+	rings->at[0].page->data_head += sizeof(*at);
+	csink_attach_follow_drain(&follow, true);
+}
+
+static void begin_samples(bool at_exec)
+{
+	begin();
+	add_event(0, 0);
+	follow.counters.stacks = CSINK_ATTACH_LEAF;
+	follow.counters.at_exec = at_exec;
+}
+
+static void end_samples(void)
+{
+	csink_attach_images_free(&follow.images);
+	csink_attach_counters_free(&follow.counters);
+}
+
+static void test_sample_in_exec(void)
+{
+	const struct csink_attach_row *rows;
+	int32_t pid = ended_process();
+
+	begin_samples(true);
+	sample(pid, 1000, true);
+	csink_attach_images_exec(&follow.images, pid, "sorter", 2000, true);
+	sample(pid, 3000, true);
+	sample(pid, 4000, false);
+	sample(pid, 5000, true);
+	rows = follow.images.rows;
+	is_num(follow.images.nr_rows, 2, "samples in an exec have a row, those in the program another one");
+	is_num((long long)rows[0].leaf, CSINK_LEAF_IN_EXEC, "the former's leaf is none of the program's");
+	is_num((long long)rows[0].nr_samples, 2, "a sample may come before the exec's record, another one after it");
+	is_num((long long)rows[1].leaf, 0x5000, "where the program has been, a sample in the kernel is its function's");
+	is_num((long long)rows[1].nr_samples, 2, "like the sample in user space before it");
+	end_samples();
+
+	begin_samples(false);
+	sample(pid, 1000, true);
+	is_num((long long)follow.images.rows[0].leaf, 0x5000,
+	       "where events do not wait for an exec, a first sample in the kernel is the program's");
+	end_samples();
+}
+
 static void test_late_exec(void)
 {
 	int32_t pid = ended_process();
@@ -174,15 +240,20 @@ static void test_late_exec(void)
 	csink_attach_images_exit(&images, pid, pid, 2000);
 	csink_attach_images_exec(&images, pid, "sorter", 3000, true);
 	is_num(images.nr, 2, "a process that has ended executes nothing: its number is another one's");
+	is_num(images.nr_processes, 2, "which is another process");
+	is_num(images.at[0]->state, CSINK_REC_EXITED, "the one that has ended stays so");
+	is_num((long long)images.at[0]->end_ns, 2000, "with the time of its end");
 	csink_attach_images_free(&images);
 
 	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, getpid(), 2000);
 	nr = images.at[0]->nr_mappings;
 	ok(nr > 0, "of a process that is still there, mappings are read");
+	images.at[0]->cmdline[0] = 0;
 	csink_attach_images_exec(&images, getpid(), "sorter", 3000, true);
 	is_num(images.nr, 1, "an exec right after the first sample begins no second program");
 	is_num(images.at[0]->nr_mappings, 0, "mappings that were read before it are dropped: their records follow");
+	ok(images.at[0]->cmdline[0], "its arguments are read again");
 	csink_attach_images_free(&images);
 
 	images = (struct csink_attach_images){.nr = 0};
@@ -195,6 +266,7 @@ static void test_late_exec(void)
 int main(void)
 {
 	test_throttle();
+	test_sample_in_exec();
 	test_late_exec();
 	test_gap_note();
 	return done();

@@ -182,14 +182,15 @@ struct csink_hotspot_blob {
 /** The blob that an address is in. False: it is in none. */
 bool csink_hotspot_blob(const struct csink_hotspot *vm, uintptr_t pc, struct csink_hotspot_blob *blob);
 
+enum { HOTSPOT_THAW_AT = 9 }; /* where a blob's name has "nes (con", of those stubs */
+
 /**
  * Stubs that bring frames of a virtual thread back from the heap. What is between these stubs and the frame that runs
  * the virtual thread is being written; the frame pointer is that frame's.
  */
 static inline bool csink_hotspot_is_thaw(const struct csink_hotspot_blob *blob)
 {
-	enum { IN_NAME = 9 };
-	uint64_t name = blob->kind == HOTSPOT_STUBS ? csink_load_known(blob->name + IN_NAME) : 0;
+	uint64_t name = blob->kind == HOTSPOT_STUBS ? csink_load_known(blob->name + HOTSPOT_THAW_AT) : 0;
 
 	return !memcmp(&name, "nes (con", sizeof(name)); /* StubRoutines (continuation */
 }

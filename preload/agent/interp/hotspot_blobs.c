@@ -15,7 +15,7 @@
 enum {
 	FREE = 0xff,
 	MAX_HOPS = 4096,
-	NAME_BYTES = 17, /* of a blob's name, read: csink_hotspot_is_thaw() loads a word at 9 */
+	NAME_BYTES = HOTSPOT_THAW_AT + 8, /* of a blob's name, read: csink_hotspot_is_thaw() loads the last word */
 };
 
 /* What blobs' names begin with. */
