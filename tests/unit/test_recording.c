@@ -239,7 +239,7 @@ static void test_rings(void)
 static void test_fuzz(void)
 {
 	struct record r = sample_record();
-	size_t used = r.at, i, tries = 0;
+	size_t used = r.at, i, tries = 0, nr_cut = 0;
 	struct csink_recorded rec;
 	uint32_t seed = 1, k;
 	unsigned char *copy = malloc(r.size);
@@ -255,11 +255,13 @@ static void test_fuzz(void)
 			csink_recorded_free(&rec);
 		tries++;
 	}
-	for (i = 0; i < r.size; i++) { /* every length */
+	/* Every length, and some of those that end in the empty rest. */
+	for (i = 0; i < r.size; i += i < used + 64 ? 1 : 61) {
+		nr_cut++;
 		if (!csink_recorded_parse(r.bytes, i, &rec, why, sizeof(why)))
 			csink_recorded_free(&rec);
 	}
-	ok(tries == used * 4, "%zu damaged recordings and %zu cut ones are survived", tries, i);
+	ok(tries == used * 4, "%zu damaged recordings and %zu cut ones are survived", tries, nr_cut);
 	free(copy);
 	free(r.bytes);
 }

@@ -554,7 +554,8 @@ static void check_go_program(void)
 		return;
 	snprintf(program, sizeof(program), "%s/outside", directory);
 	snprintf(command, sizeof(command),
-		 "cp %s %s/outside.go && cd %s && GOCACHE=%s/cache GO111MODULE=off go build -o %s outside.go",
+		 "cp %s %s/outside.go && cd %s && GOCACHE=${BUILD:-%s}/go-cache GO111MODULE=off go build -o %s "
+		 "outside.go",
 		 GO_SOURCE, directory, directory, directory, program);
 	if (getenv("CSINK_GO_PROGRAM"))
 		check_go(getenv("CSINK_GO_PROGRAM"));
