@@ -32,7 +32,9 @@ while read -r python version; do
 	[ "$version" != 3.6 ] || continue
 	"$python" "$FRAMES/work.py" trace steps.json >out 2>err </dev/null
 	is "$?:$(cat out err)" "0:done" "CPython $version ($python): the program writes down its calls"
-	for rate in 997 5000; do
+	rates=5000
+	[ "$python" != "$PYTHON" ] || rates='997 5000'
+	for rate in $rates; do
 		"$python" "$FRAMES/work.py" run 2 2 >target.out 2>target.err </dev/null &
 		target=$!
 		targets="$targets $target"

@@ -46,7 +46,7 @@ version=$(countersink --version | grep -o '[0-9][0-9.]*' | head -n 1)
 tree=countersink-$version-linux-$(uname -m)
 make -s -C "$SRC" install PREFIX="/$tree" DESTDIR="$TMP/stage" >install.out 2>&1
 is "$?" 0 "a tree is installed" || diag "$(cat install.out)"
-tar -cJf "$tree.tar.xz" -C stage "$tree"
+XZ_OPT=-1 tar -cJf "$tree.tar.xz" -C stage "$tree"
 sum=$(sha256sum <"$tree.tar.xz") sum=${sum%% *}
 get() { # SHA256 URL [VERSION]
 	rm -rf temp path

@@ -6,6 +6,7 @@
 
 FRAMES=$SRC/tests/frames
 "$FRAMES/pythons" >pythons
+PYTHON=$(python3 -c 'import sys; print(sys.executable)') # the one that is sampled at a usual rate, too
 [ -s pythons ] || skip_all "python3 is not installed"
 for version in 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13; do
 	grep -q " $version\$" pythons || skip "calls in samples of CPython $version are legal" "CPython $version is not installed"
@@ -13,7 +14,9 @@ done
 while read -r python version; do
 	"$python" "$FRAMES/work.py" trace steps.json >out 2>err </dev/null
 	is "$?:$(cat out err)" "0:done" "CPython $version ($python): the program writes down its calls"
-	for rate in 1000 10000; do
+	rates=10000
+	[ "$python" != "$PYTHON" ] || rates='1000 10000'
+	for rate in $rates; do
 		countersink -q -F $rate -o async.pb.gz -- "$python" "$FRAMES/work.py" run 1 2 >out 2>err </dev/null
 		is "$?:$(cat out err)" "0:done" "CPython $version ($python) at $rate Hz: output and status are as without countersink"
 		python3 -B "$FRAMES/steps.py" steps.json async.pb.gz >out 2>&1

@@ -25,9 +25,9 @@ WORKER(scan, 5)
 WORKER(print, 7)
 int main(void)
 {
-	read_input(30000000);
+	read_input(15000000);
 	scan($1);
-	print(20000000);
+	print(10000000);
 	return 0;
 }
 END
@@ -44,7 +44,7 @@ mkdir bisected
 (
 	cd bisected && git init -q -b main . && cp ../Makefile.bench Makefile && echo bench >.gitignore
 	for n in $(seq 1 32); do
-		write_program "$([ "$n" -lt "$planted" ] && echo 20000000 || echo 50000000)" "commit $n"
+		write_program "$([ "$n" -lt "$planted" ] && echo 10000000 || echo 25000000)" "commit $n"
 		git add -A
 		git commit -q -m "Commit $n"
 		git tag "c$n"
@@ -109,11 +109,11 @@ is $? 128 "an unknown good commit stops bisect: status 128"
 mkdir origin
 (
 	cd origin && git init -q -b main . && cp ../Makefile.bench Makefile && printf 'bench\nperf-gate/\n' >.gitignore
-	write_program 20000000 "as it was"
+	write_program 10000000 "as it was"
 	git add -A && git commit -q -m "As it was" && git checkout -q -b slower
-	write_program 60000000 "slower"
+	write_program 30000000 "slower"
 	git commit -q -a -m "Slower" && git checkout -q -b same main
-	write_program 20000000 "with another comment"
+	write_program 10000000 "with another comment"
 	git commit -q -a -m "Another comment"
 ) || exit 1
 # Where the examples get countersink from: what is built here, as a repository that has their scripts. (make check-ci lets

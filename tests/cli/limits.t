@@ -69,16 +69,16 @@ if have python3; then
 		def value(key, x):
 		    return number(key << 3) + number(x)
 		def profile(depth, functions):
-		    ids = [i % functions + 1 for i in range(depth)]
-		    out = field(1, value(1, 1) + value(2, 2))
-		    out += field(2, field(1, b''.join(map(number, ids))) + field(2, number(10)))
-		    out += field(2, field(1, b''.join(map(number, ids[depth // 2:]))) + field(2, number(5)))
+		    ids = [number(i % functions + 1) for i in range(depth)]
+		    parts = [field(1, value(1, 1) + value(2, 2))]
+		    parts.append(field(2, field(1, b''.join(ids)) + field(2, number(10))))
+		    parts.append(field(2, field(1, b''.join(ids[depth // 2:])) + field(2, number(5))))
 		    for i in range(functions):
-		        out += field(4, value(1, i + 1) + value(3, 4096 + i) + field(4, value(1, i + 1) + value(2, i + 1)))
-		        out += field(5, value(1, i + 1) + value(2, i + 3))
+		        parts.append(field(4, value(1, i + 1) + value(3, 4096 + i) + field(4, value(1, i + 1) + value(2, i + 1))))
+		        parts.append(field(5, value(1, i + 1) + value(2, i + 3)))
 		    for text in [b'', b'samples', b'count'] + [b'f%d' % i for i in range(functions)]:
-		        out += field(6, text)
-		    return gzip.compress(out, 1)
+		        parts.append(field(6, text))
+		    return gzip.compress(b''.join(parts), 1)
 		open('deep.pb.gz', 'wb').write(profile(depth, depth))
 		open('same.pb.gz', 'wb').write(profile(depth, 1))
 		open('deeper.pb.gz', 'wb').write(profile(100000, 10))

@@ -4,7 +4,8 @@
 . "$SRC/tests/package/system.sh"
 
 export DEBFULLNAME="The publisher" DEBEMAIL=publisher@debian.org
-made deb
+# A message of the compiler with the flags of packages is an error.
+DEB_CFLAGS_APPEND=-Werror made deb
 FULL=$VERSION-0upstream1
 MACHINE=$(dpkg --print-architecture)
 TRIPLET=$(dpkg-architecture -qDEB_HOST_MULTIARCH)

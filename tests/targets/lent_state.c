@@ -1,5 +1,5 @@
 /*
- * lent_state LIBPYTHON: the main thread makes a state for a second one, which runs Python with it for half a second of
+ * lent_state LIBPYTHON: the main thread makes a state for a second one, which runs Python with it for 0.4 seconds of
  * the main thread's own CPU time; that one runs no Python meanwhile.
  */
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ static void *run_python(void *arg)
 	run("import time\n"
 	    "def lent(n):\n"
 	    "    return 0 if n == 0 else 1 + lent(n - 1)\n"
-	    "end = time.time() + 0.8\n"
+	    "end = time.time() + 0.4\n"
 	    "while time.time() < end: lent(50)\n",
 	    NULL);
 	release(state);

@@ -84,7 +84,7 @@ static void *work(void *arg)
 {
 	uint64_t way = (uintptr_t)arg + 1;
 
-	for (int i = 0; i < 8000; i++) {
+	for (int i = 0; i < 4000; i++) {
 		way = way * 6364136223846793005ULL + 1442695040888963407ULL;
 		descend(way >> 33, 20);
 	}
