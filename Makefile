@@ -93,9 +93,9 @@ LONE_CLI_TESTS := exhausted
 SLOW_LONE_CLI_TESTS := gate gate_baseline gate_suite gate_suite_hyperfine
 SUITES_CLI_TESTS := gate_suite_catch2 gate_suite_criterion gate_suite_node gate_suite_pytest
 # prove starts them in this order: the longest first, so that no processor has nothing to do at the end.
-SLOW_CLI_TESTS := frames_java attach_frames frames_languages gate_suite_deterministic hardened frames_async gate_ci rotate reserve \
-	foreign_text gate_bisect outside ci_action frames_go frames caged gate_deterministic frames_v8 damaged attach programs_denied \
-	made_pythons programs_unprivileged limits keep spool send own_events salvage wire
+SLOW_CLI_TESTS := frames_java attach_frames frames_languages gate_suite_deterministic frames_async rotate reserve gate_bisect frames \
+	gate_deterministic gate_ci outside frames_v8 frames_go caged ci_action damaged attach hardened programs_denied programs_unprivileged \
+	made_pythons keep spool send limits foreign_text own_events salvage wire
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) $(SUITES_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
