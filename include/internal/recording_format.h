@@ -327,8 +327,8 @@ struct csink_rec_row {
 	struct csink_entry head; /* aux: phase */
 	csink_ref_t thread;
 	csink_ref_t node; /* 0: no callers are known */
-	uint64_t leaf;    /* exact address of the interrupted instruction, CSINK_LEAF_IN_EXEC, or 0: outside any sample
-			   * (see below) */
+	uint64_t leaf;    /* exact address of the interrupted instruction, CSINK_LEAF_IN_EXEC, or 0: none (see below)
+			   */
 	uint64_t nr_samples;
 	uint64_t weights[]; /* header.nr_events of them */
 };

@@ -177,7 +177,7 @@ static bool is_in_exec(const struct csink_attach_follow *f, struct csink_attach_
 
 	if (image->has_run)
 		return false;
-	may_come = f->counters.at_exec && image->lacks_start && csink_attach_is_same_exec(image->start_ns, time_ns);
+	may_come = f->counters.at_exec && image->lacks_start && csink_attach_is_near(image->start_ns, time_ns);
 	if (!image->is_exec && !may_come)
 		return false;
 	image->has_run = !s->in_kernel || (!may_come && csink_attach_image_find(image, leaf_of(f, s)));

@@ -11,6 +11,7 @@
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
+#include "launcher/base/proc.h"
 #include "preload/api/pmc/targets.h"
 #include "preload/core/preload_entry.h"
 
@@ -134,6 +135,16 @@ static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 
 /* ---- records of the kernel ---- */
 
+/*
+ * Is the number of a process that has ended another one's by now? An exec that changes credentials ends the events as
+ * an end does: its process goes on, and a control group's events have its samples.
+ */
+static bool is_anothers(const struct csink_attach_image *image, uint64_t time_ns)
+{
+	return image->state == CSINK_REC_EXITED && !csink_attach_is_near(image->end_ns, time_ns) &&
+	       !csink_proc_was_running(image->pid, image->end_ns);
+}
+
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
 						       uint64_t time_ns)
 {
@@ -141,11 +152,14 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 	struct csink_attach_image *image;
 	uint32_t number, owner;
 
-	if (!living || (living->image != NO_IMAGE && images->at[living->image]->pid == pid))
+	if (!living)
+		return NULL;
+	image = living->image == NO_IMAGE ? NULL : images->at[living->image];
+	if (image && image->pid == pid && !is_anothers(image, time_ns))
 		return living;
 	image = image_of(images, pid, &number);
-	if (image && image->state == CSINK_REC_EXITED && !csink_attach_is_same_exec(image->end_ns, time_ns))
-		image = NULL; /* that one has ended long ago: the number is another's */
+	if (image && is_anothers(image, time_ns))
+		image = NULL;
 	if (!image && csink_attach_images_take(images, pid, time_ns)) {
 		image = image_of(images, pid, &number);
 		image->lacks_start = true;
@@ -205,7 +219,8 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 	if (pid == ppid) {
 		image = image_of(images, pid, &number);
 		/* Taken from /proc a moment before its record came. */
-		if (image && !(living_get(images, tid) && living_get(images, tid)->image == number))
+		if (image && !is_anothers(image, time_ns) &&
+		    !(living_get(images, tid) && living_get(images, tid)->image == number))
 			csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 		return;
 	}
@@ -213,6 +228,8 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 	if (image && image->state == CSINK_REC_LIVE && image->start_ns <= time_ns && image->nr_living)
 		return;
 	parent = image_of(images, ppid, &parent_number);
+	if (parent && is_anothers(parent, time_ns))
+		parent = NULL;
 	image = csink_attach_image_new(images, pid, time_ns, &number);
 	if (!image)
 		return;
@@ -233,7 +250,7 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 /* Two events that a thread has inherited report the same exec, one after the other. */
 static bool is_reported_again(const struct csink_attach_image *image, const char *comm, uint64_t time_ns)
 {
-	return image->is_exec && !image->has_mapped && csink_attach_is_same_exec(image->start_ns, time_ns) &&
+	return image->is_exec && !image->has_mapped && csink_attach_is_near(image->start_ns, time_ns) &&
 	       !strncmp(image->comm, comm, sizeof(image->comm) - 1);
 }
 
@@ -255,7 +272,7 @@ static void replace_image(struct csink_attach_image *former, uint64_t time_ns)
 static bool is_sampled_before_record(const struct csink_attach_image *image, uint64_t time_ns)
 {
 	return image->lacks_start && !image->has_run && image->state == CSINK_REC_LIVE &&
-	       csink_attach_is_same_exec(image->start_ns, time_ns);
+	       csink_attach_is_near(image->start_ns, time_ns);
 }
 
 static void begin_at_record(struct csink_attach_images *images, struct csink_attach_image *image, const char *comm,
@@ -285,8 +302,8 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	former = image_of(images, pid, &number);
 	if (former && is_reported_again(former, comm, time_ns))
 		return;
-	if (former && former->state == CSINK_REC_EXITED)
-		former = NULL; /* another process, which has its number */
+	if (former && is_anothers(former, time_ns))
+		former = NULL;
 	if (former && at_exec && is_sampled_before_record(former, time_ns)) {
 		begin_at_record(images, former, comm, time_ns);
 		return;

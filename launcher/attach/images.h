@@ -18,9 +18,9 @@ struct csink_attach_mapping {
 	uint64_t load_ns, unload_ns; /* unload_ns 0: it is there */
 };
 
-/** May two times be of one exec: of its records, of a sample before them? A hypervisor may run another guest between.
- */
-static inline bool csink_attach_is_same_exec(uint64_t a_ns, uint64_t b_ns)
+/** May two times be of one exec, or of one end: of its records, of samples beside them? A hypervisor may run another
+ * guest between. */
+static inline bool csink_attach_is_near(uint64_t a_ns, uint64_t b_ns)
 {
 	enum { MOST_NS = 100000000 };
 
@@ -46,7 +46,8 @@ struct csink_attach_image {
 	bool has_mapped;  /* something, since it began */
 	bool lacks_start; /* its first record was of no fork and no exec: that is yet to come, was lost, or was before
 			     its events */
-	bool has_run;     /* a sample was in the program, and not in the kernel's exec of it: where that can be */
+	bool has_run; /* a sample was in the program, and not in the kernel's exec of it; stays false where no exec was
+			 seen or awaited */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */
 	uint32_t source;  /* the oldest (csink_attach_fd) whose events have the record of its fork or exec: all its
@@ -115,7 +116,8 @@ void csink_attach_images_prepare(struct csink_attach_images *images, int32_t pid
 /** Take a process that runs, its threads and mappings. False: it is gone, or may not be looked at. */
 bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, uint64_t now_ns);
 
-/** The thread, which is added where it is not known (with its process, if that is there still). NULL: no memory. */
+/** The thread, which is added where it is not known (with its process, if that is there still, or if the number is
+ * that of one which ended before). NULL: no memory. */
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
 						       uint64_t time_ns);
 

@@ -78,7 +78,7 @@ static void read_rank(struct csink_attach_image *image)
 
 void csink_attach_image_read_names(struct csink_attach_image *image)
 {
-	char prefix[PATH_MAX], exe[PATH_MAX], cmdline[sizeof(image->cmdline)];
+	char prefix[PATH_MAX], exe[PATH_MAX], cmdline[sizeof(image->cmdline)] = "";
 	size_t len = root_prefix(image, prefix, sizeof(prefix));
 
 	read_link(image->pid, "exe", exe, sizeof(exe));

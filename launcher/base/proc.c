@@ -17,23 +17,43 @@
 #define START_SLACK_NS (2 * CSINK_NS_PER_S)
 #define MAX_GENERATIONS 1000
 
-bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns)
+/* The kernel counts from boot, suspended time included. */
+static uint64_t since_boot(uint64_t monotonic_ns)
+{
+	return monotonic_ns + csink_clock_ns(CLOCK_BOOTTIME) - csink_monotonic_ns();
+}
+
+/* When it started, since boot. False: it is not there, or a zombie. */
+static bool read_start(int32_t pid, uint64_t *start_ns)
 {
 	struct csink_task_stat stat;
-	uint64_t start_ns, asleep_ns;
 
 	/* The cheap question first: most processes are gone when this is asked. */
 	if (kill(pid, 0) && errno == ESRCH)
 		return false;
 	if (csink_task_stat_read(pid, &stat) || stat.state == 'Z' || stat.state == 'X')
 		return false;
+	*start_ns = stat.start_ticks * (CSINK_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	return true;
+}
+
+bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns)
+{
+	uint64_t start_ns, seen_ns;
+
+	if (!read_start(pid, &start_ns))
+		return false;
 	if (!start_monotonic_ns)
 		return true;
-	/* The kernel counts from boot, suspended time included. */
-	asleep_ns = csink_clock_ns(CLOCK_BOOTTIME) - csink_monotonic_ns();
-	start_ns = stat.start_ticks * (CSINK_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
-	start_monotonic_ns += asleep_ns;
-	return start_ns < start_monotonic_ns + START_SLACK_NS && start_monotonic_ns < start_ns + START_SLACK_NS;
+	seen_ns = since_boot(start_monotonic_ns);
+	return start_ns < seen_ns + START_SLACK_NS && seen_ns < start_ns + START_SLACK_NS;
+}
+
+bool csink_proc_was_running(int32_t pid, uint64_t monotonic_ns)
+{
+	uint64_t start_ns;
+
+	return read_start(pid, &start_ns) && start_ns <= since_boot(monotonic_ns);
 }
 
 bool csink_proc_is_descendant(int32_t pid, int32_t ancestor)

@@ -1,6 +1,6 @@
 /*
- * lent_state LIBPYTHON: the main thread makes a state for a second one, which runs Python with it for 0.4 seconds of
- * the main thread's own CPU time; that one runs no Python meanwhile.
+ * lent_state LIBPYTHON: the main thread makes a state for a second one, which runs Python with it for 0.4 seconds; the
+ * main thread runs no Python meanwhile.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/commands/attach/attach_gap.h"
 #include "launcher/session/outside.h"
 #include "tests/unit/tap.h"
@@ -238,7 +239,7 @@ static void test_late_exec(void)
 	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, pid, 1000);
 	csink_attach_images_exit(&images, pid, pid, 2000);
-	csink_attach_images_exec(&images, pid, "sorter", 3000, true);
+	csink_attach_images_exec(&images, pid, "sorter", 200 * MS, true);
 	is_num(images.nr, 2, "a process that has ended executes nothing: its number is another one's");
 	is_num(images.nr_processes, 2, "which is another process");
 	is_num(images.at[0]->state, CSINK_REC_EXITED, "the one that has ended stays so");
@@ -263,11 +264,76 @@ static void test_late_exec(void)
 	csink_attach_images_free(&images);
 }
 
+/* What is taken of a number whose process has ended. */
+static void test_number_again(void)
+{
+	int32_t pid = ended_process();
+	struct csink_attach_images images = {.nr = 0};
+	uint64_t now_ns = csink_monotonic_ns();
+
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exit(&images, pid, pid, 2000);
+	add_sample(&images, pid, 3000);
+	is_num(images.nr, 1, "a sample right after the end is of the process that has ended");
+	add_sample(&images, pid, 200 * MS);
+	is_num(images.nr, 2, "one long after it is of another process");
+	is_num(images.at[0]->state, CSINK_REC_EXITED, "the one that has ended stays so");
+	is_num(images.at[1]->nr_threads, 1, "the other one has the thread");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	strcpy(images.at[0]->comm, "sorter");
+	csink_attach_images_exit(&images, pid, pid, 2000);
+	csink_attach_images_fork(&images, getpid(), pid, getpid(), 200 * MS);
+	is_str(images.at[1]->comm, "", "a child of another process does not have the former one's name");
+	csink_attach_images_fork(&images, pid, pid, 1, 300 * MS);
+	is_num(images.at[0]->nr_living, 0, "threads of another process are not the former one's");
+	csink_attach_images_free(&images);
+
+	/* As by an exec that changes credentials. */
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, getpid(), now_ns);
+	csink_attach_images_exit(&images, getpid(), getpid(), now_ns);
+	add_sample(&images, getpid(), now_ns + 200 * MS);
+	is_num(images.nr, 1, "a process whose events have ended, and which goes on, is the same");
+	csink_attach_images_exec(&images, getpid(), "sorter", now_ns + 400 * MS, false);
+	is_num((long long)images.nr_processes, 1, "so it is where it executes a program");
+	is_num(images.at[0]->state, CSINK_REC_EXECED, "which replaces the one before");
+	csink_attach_images_free(&images);
+}
+
+/* Names that are read once more, where they may be gone; and what is behind them. */
+static void test_names_again(void)
+{
+	int32_t pid = ended_process();
+	struct csink_attach_images images = {.nr = 0};
+	const char *end;
+
+	add_sample(&images, pid, 1000);
+	strcpy(images.at[0]->exe, "/bin/sorter");
+	strcpy(images.at[0]->cmdline, "sorter");
+	csink_attach_images_exec(&images, pid, "sorter", 2000, true);
+	is_str(images.at[0]->exe, "/bin/sorter", "a process that has ended keeps its path");
+	is_str(images.at[0]->cmdline, "sorter", "and its arguments");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, getpid(), 1000);
+	end = images.at[0]->cmdline + sizeof(images.at[0]->cmdline);
+	while (end > images.at[0]->cmdline && !end[-1])
+		end--;
+	is_str(end - strlen("test_attach_follow"), "test_attach_follow", "nothing is behind the arguments");
+	csink_attach_images_free(&images);
+}
+
 int main(void)
 {
 	test_throttle();
 	test_sample_in_exec();
 	test_late_exec();
+	test_number_again();
+	test_names_again();
 	test_gap_note();
 	return done();
 }

@@ -82,15 +82,18 @@ static void test_hidden_leaf(void)
 	uint32_t nr_bad = 0;
 
 	new_directory();
-	r.header->cpu_end_ns = 20 * MS;
+	r.header->cpu_end_ns = 30 * MS;
 	thread = record_thread(&r, 100, "prog");
 	cleanup = record_code(&r, CSINK_CODE_PYTHON_LOCATIONS, "__init__", "__init__", NULL, 0);
 	frames[1] = record_code_frame(&r, cleanup, 4);
 	record_row(&r, thread, record_chain(&r, 5000, 2, frames), frames[1], 10, &weight);
 	record_row(&r, thread, NULL, frames[1], 10, &weight);
+	record_row(&r, thread, NULL, CSINK_LEAF_IN_EXEC, 10, &weight); /* what only samples from outside have */
 	record_write(&r, directory, "100.0.rec");
 	p = collect(NULL);
-	is_num(sum(p, "task-clock", NULL, NULL), 20 * MS, "the time of leaves that are not shown is kept");
+	is_num(sum(p, "task-clock", NULL, NULL), 30 * MS, "the time of leaves that are not shown is kept");
+	is_num(self(p, "task-clock", "execve"), 0,
+	       "a leaf that means an exec from outside means none in a recording of the library");
 	for (uint32_t i = 0; i < p->nr_stack_ids; i++)
 		nr_bad += p->stack_ids[i] >= p->nr_locations;
 	is_num(nr_bad, 0, "all locations of stacks are in the profile");
