@@ -95,7 +95,7 @@ SUITES_CLI_TESTS := gate_suite_catch2 gate_suite_criterion gate_suite_node gate_
 # prove starts them in this order: the longest first, so that no processor has nothing to do at the end.
 SLOW_CLI_TESTS := frames_java attach_frames frames_languages gate_suite_deterministic frames_async rotate reserve gate_bisect frames \
 	gate_deterministic gate_ci outside frames_v8 frames_go caged ci_action damaged attach hardened programs_denied programs_unprivileged \
-	made_pythons keep spool send limits foreign_text own_events salvage wire
+	made_pythons keep spool send
 SLOW_UNIT_TESTS := persist_hostile recording_damaged
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS) $(SUITES_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
@@ -115,14 +115,14 @@ PMU_TESTS := $(patsubst tests/pmu/test_%.c,%,$(filter tests/pmu/test_%,$(call so
 
 # Scripts, unit tests and targets that the same machine runs.
 PMU_SCRIPTS := $(notdir $(sort $(wildcard tests/pmu/*.sh)))
-PMU_UNIT_TESTS := cfi event_generic record recording recording_collect safe_load
+PMU_UNIT_TESTS := cfi event_generic record recording recording_collect recording_outside safe_load
 PMU_OWN_TARGETS := cases hog look_up shares wander
 PMU_TARGETS := burn deep faulty $(PMU_OWN_TARGETS)
 
 # Unit tests whose answers are the kernel's: tests/kernels runs them on others.
 KERNEL_UNIT_TESTS := attach_objects attach_rings event event_generic event_plan event_times explain explain_denied explain_target \
 	outside outside_program persist persist_many persist_others pmc pmc_errors pmc_self record recording recording_collect \
-	recording_map reserve
+	recording_map recording_outside reserve
 
 # Our entry in LD_PRELOAD names a directory per machine, in the kernel's words (preload/core/preload_entry.h): in those
 # of our own is a link to the library, in others' a stub for the word size, machine and flags (preload/stub/stub.c).

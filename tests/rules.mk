@@ -183,7 +183,7 @@ check: tests ## build, and run every test but the slow ones: about five minutes 
 	$(PROVE) -j1 $(LONE_CLI_TESTS:%=tests/cli/%.t)
 
 .PHONY: check-slow
-check-slow: tests ## build, and run the slow tests: about eight minutes on two processors
+check-slow: tests ## build, and run the slow tests: about ten minutes on two processors
 	$(PROVE) $(SLOW_UNIT_BINS) $(SLOW_CLI_TESTS:%=tests/cli/%.t)
 	$(PROVE) -j1 $(SLOW_LONE_CLI_TESTS:%=tests/cli/%.t)
 

@@ -22,7 +22,7 @@ if have go; then
 		import ("os"; "syscall")
 		func main() { syscall.Exec(os.Args[1], os.Args[1:], os.Environ()); os.Exit(99) }
 	END
-	GOCACHE=$BUILT/go-cache CGO_ENABLED=0 GO111MODULE=off timeout 300 go build -o raw raw.go 2>go.err && go_exec=./raw
+	GOCACHE=$(go_cache) CGO_ENABLED=0 GO111MODULE=off timeout 300 go build -o raw raw.go 2>go.err && go_exec=./raw
 fi
 
 chains() { # $1 the kind of program, $2 the program

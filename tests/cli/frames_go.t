@@ -8,7 +8,8 @@ FRAMES=$SRC/tests/frames
 have go || skip_all "go is not installed"
 have python3 || skip_all "python3 is not installed"
 needs_events
-export GO111MODULE=off CGO_ENABLED=1 GOFLAGS='' GOCACHE="$BUILD/go-cache"
+GOCACHE=$(go_cache)
+export GO111MODULE=off CGO_ENABLED=1 GOFLAGS='' GOCACHE
 
 build() { # FILE SOURCE OPTIONS...
 	file=$1

@@ -158,7 +158,7 @@ if command -v go >/dev/null; then
 			b.ReportMetric(5, "deep")
 		}
 	GO
-	(cd go && GO111MODULE=off GOCACHE=$BUILT/go-cache go test -c -o ../real.test . >../go.out 2>&1) || diag "$(cat go.out)"
+	(cd go && GO111MODULE=off GOCACHE=$(go_cache) go test -c -o ../real.test . >../go.out 2>&1) || diag "$(cat go.out)"
 	gate --suite=gotest --printed --json out.json --vs 'env STEPS=300 ./real.test' -- env STEPS=100 ./real.test
 	like "$(cat out.tap)" '"steps/s regressed: -66\.7 % .* 100 steps/s instead of 300 steps/s"' "Go's own ReportMetric() is judged" || diag "$(cat out.tap err)"
 	like "$(rows)" '^throughput [a-z]+ [0-9.e+]+ [0-9.e+]+$' "Go's own SetBytes() is, too"

@@ -4,7 +4,8 @@
 
 have go && have python3 && have addr2line || skip_all "no go, python3 or addr2line here"
 RESOLVE=$BUILT/tests/symbols/resolve
-export GOCACHE=$BUILT/go-cache GO111MODULE=off
+GOCACHE=$(go_cache)
+export GOCACHE GO111MODULE=off
 cp "$SRC/tests/targets/outside.go.txt" outside.go
 go build -o whole outside.go 2>err || skip_all "go builds nothing here: $(head -c 200 err)"
 

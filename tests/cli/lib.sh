@@ -186,6 +186,11 @@ wait_until() {
 	done
 }
 
+# go_cache: Go's standard library is compiled once for all tests, where the tree may be written.
+go_cache() {
+	if [ -w "$BUILT" ]; then echo "$BUILT/go-cache"; else echo "$TMP/go-cache"; fi
+}
+
 # has_taken_term PID: no SIGTERM waits for the process. Two that wait are one signal to the kernel, with the first one's sender.
 has_taken_term() {
 	! grep -Eq '^(SigPnd|ShdPnd):.*[4-7c-f][0-9a-f]{3}$' "/proc/$1/status"

@@ -80,7 +80,7 @@ fi
 cp "$SRC/tests/targets/outside.go.txt" outside.go
 if [ "$(uname -m)" != x86_64 ]; then
 	skip "stacks of Go" "they are followed on x86-64"
-elif have go && GOCACHE=$BUILT/go-cache GO111MODULE=off go build -ldflags='-s -w' -o by_go outside.go 2>err; then
+elif have go && GOCACHE=$(go_cache) GO111MODULE=off go build -ldflags='-s -w' -o by_go outside.go 2>err; then
 	countersink attach -F 2000 -o go.pb.gz -- ./by_go 1s 2>err
 	at_least "$(rooted go.pb.gz '^runtime\.(goexit|mstart|rt0_go|mcall)$')" 98 "a stripped program by Go: stacks begin where goroutines and threads do"
 	whole go.pb.gz 98 "a stripped program by Go: stacks are whole"

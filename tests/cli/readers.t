@@ -5,7 +5,8 @@
 # ---- Go
 if have go; then
 	cp "$SRC/tests/targets/go_profile.go.txt" main.go
-	export GO111MODULE=off GOCACHE=$BUILT/go-cache GOPATH=$TMP/go
+	GOCACHE=$(go_cache)
+	export GO111MODULE=off GOCACHE GOPATH=$TMP/go
 	ok 'a Go program is built' go build -o goprog main.go
 	ok 'the Go program profiles itself' sh -c './goprog 700ms >go.pb.gz'
 	"$COUNTERSINK" report go.pb.gz >out 2>err
