@@ -20,7 +20,7 @@ gate --suite=gbench --list-cases --cases 'Sum|Both' --vs "$BENCH 0 old" -- "$BEN
 is "$(grep '^[A-Z]' out.tap | tr '\n' ';')" 'BM_Both<int, char>/a b[0]{1};BM_Sum/1;BM_Sum/10;' "--cases chooses by a regular expression"
 
 # ---- a function that is slower in two cases, and the cases that err
-gate --suite --seed 5 --threshold 25% --screen 6 --confirm 20 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict --badge out.badge --html out.html --html-link https://example.org/1/gate.html \
+gate --suite --seed 5 --threshold 25% --screen 10 --confirm 20 --run-time 15ms --max-time 60 --json out.json --markdown out.md --verdict out.verdict --badge out.badge --html out.html --html-link https://example.org/1/gate.html \
 	--github --vs "$BENCH 0 old" -- "$BENCH" 60 new
 is $? 3 "a slower function: status 3" || diag "$(cat out.tap err)"
 is "$(sed -n 1p out.tap)" "TAP version 13" "the output is TAP 13"
@@ -90,7 +90,7 @@ for side, mean in zip(("old", "new"), row["means"]):
 for name in "BM_Hash", "BM_Sum/1", "BM_Sum/10":
     case = cases[name]
     screening = case["screening"]
-    assert len(pairs_of(screening)) == case["screened_pairs"] in (3, 6), case
+    assert len(pairs_of(screening)) == case["screened_pairs"] in (5, 10), case
     p = sorted(row["p_greater"] for row in screening["rows"])
     close(case["screen_p"], min(1, min(p[i] * len(p) / (i + 1) for i in range(len(p)))))
     if not case["confirmed_pairs"]:
@@ -113,7 +113,7 @@ is "$(python3 -c 'import json; b = json.load(open("out.badge")); print(b["schema
 like "$(cat err)" '^::error title=countersink gate::BM_Hash: hash_of in made_bench regressed' "an annotation names case and function"
 
 # ---- nothing slower, and an error alone
-gate --suite --self-check --seed 2 --threshold 30% --screen 5 --confirm 5 --run-time 5ms --cases 'BM_S' -- "$BENCH" 0 old
+gate --suite --self-check --seed 2 --threshold 30% --screen 5 --confirm 5 --run-time 5ms --max-time 5 --cases 'BM_S' -- "$BENCH" 0 old
 is $? 0 "a suite against itself: status 0" || diag "$(cat out.tap err)"
 like "$(sed -n 2p out.tap)" '^# no case of 2 ' "the first line has the number of cases"
 XDG_RUNTIME_DIR=$TMP/own gate --suite --screen 5 --confirm 5 --run-time 5ms --cases 'XM_Crash' --verdict out.verdict --vs "$BENCH 0 old" -- "$BENCH" 9 new
@@ -124,14 +124,14 @@ is $? 2 "--html-link that is no http URL: status 2"
 gate --suite --self-check --html-link 'https://a/b)c' -- "$BENCH" 0 old
 is $? 2 "--html-link that would end the link: status 2"
 
-gate --suite -o /dev/full --screen 2 --confirm 2 --run-time 5ms --cases BM_Sum --self-check -- "$BENCH" 0 old
+gate --suite -o /dev/full --screen 2 --confirm 2 --run-time 5ms --max-time 3 --cases BM_Sum --self-check -- "$BENCH" 0 old
 is $? 1 "an output that cannot be written: status 1"
 like "$(cat err)" 'the output is incomplete; the verdict: no case of 2 ' "the verdict is reported all the same"
 like "$("$COUNTERSINK" gate --help)" '4 no cases' "--help names the status of a suite without cases"
 
 # ---- a history: a line with each case, and the confirmation of one
 for commit in 1 2; do
-	gate --suite --history perf.jsonl --anchor v1 --commit $commit --confirm 3 --threshold 60% --run-time 5ms --cases 'BM_' --junit out.xml \
+	gate --suite --history perf.jsonl --anchor v1 --commit $commit --confirm 3 --threshold 60% --run-time 5ms --max-time 8 --cases 'BM_' --junit out.xml \
 		--vs "$BENCH 0 old" -- env -C . "$BENCH" 0 new
 done
 python3 - "$BENCH" <<'PY' >line.out 2>&1
@@ -374,7 +374,7 @@ cat >jmh <<-'PY'
 	    json.dump(rows, file)
 PY
 chmod +x jmh
-gate --suite=jmh --min-share 90% --threshold 15% --screen 0 --confirm 16 --max-time 200 --vs './jmh 1' -- ./jmh 5
+gate --suite=jmh --min-share 90% --threshold 15% --screen 0 --confirm 16 --max-time 30 --vs './jmh 1' -- ./jmh 5
 is $? 3 "JMH: a slower benchmark: status 3" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^not ok 1 - org\.x\.Own\.hash: .* regressed: ' "JMH: it is named, by its class and method"
 like "$(cat out.tap)" '^ok 2 - org\.x\.Own\.sum: ' "JMH: the others pass"
