@@ -274,6 +274,7 @@ static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t 
 	    task.tgid != pid)
 		return;
 	f->outside->attached_gap_has_more = 1;
+	csink_attach_images_note_going_on(&f->images, pid);
 	csink_outside_note(
 		f->outside,
 		"%s (%d) changed its credentials by exec (set-user-id or capabilities): the kernel ended its events",

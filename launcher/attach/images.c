@@ -137,12 +137,15 @@ static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 
 /*
  * Is the number of a process that has ended another one's by now? An exec that changes credentials ends the events as
- * an end does: its process goes on, and a control group's events have its samples.
+ * an end does: its process goes on, and a control group's events have its samples. Where nobody has the number when
+ * this is asked, it is taken for another one's: the records say that the process has ended.
  */
-static bool is_anothers(const struct csink_attach_image *image, uint64_t time_ns)
+static bool is_anothers(struct csink_attach_image *image, uint64_t time_ns)
 {
-	return image->state == CSINK_REC_EXITED && !csink_attach_is_near(image->end_ns, time_ns) &&
-	       !csink_proc_was_running(image->pid, image->end_ns);
+	if (image->state != CSINK_REC_EXITED || image->goes_on || csink_attach_is_near(image->end_ns, time_ns))
+		return false;
+	image->goes_on = csink_proc_was_there(image->pid, image->end_ns);
+	return !image->goes_on;
 }
 
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
@@ -164,7 +167,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 		image = image_of(images, pid, &number);
 		image->lacks_start = true;
 		living = living_get(images, tid);
-		if (!living || living->image != NO_IMAGE)
+		if (!living || living->image == number)
 			return living;
 	}
 	if (!image) { /* it has ended, or /proc cannot be read */
@@ -362,6 +365,16 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 	image->end_ns = time_ns;
 	if (image->nr_living && !--image->nr_living)
 		image->state = CSINK_REC_EXITED;
+	image->goes_on = false;
+}
+
+void csink_attach_images_note_going_on(struct csink_attach_images *images, int32_t pid)
+{
+	uint32_t number;
+	struct csink_attach_image *image = image_of(images, pid, &number);
+
+	if (image)
+		image->goes_on = true;
 }
 
 void csink_attach_images_note_source(struct csink_attach_images *images, int32_t pid, uint32_t source)

@@ -48,6 +48,7 @@ struct csink_attach_image {
 			     its events */
 	bool has_run; /* a sample was in the program, and not in the kernel's exec of it; stays false where no exec was
 			 seen or awaited */
+	bool goes_on; /* its last thread's events have ended, and it has not */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */
 	uint32_t source;  /* the oldest (csink_attach_fd) whose events have the record of its fork or exec: all its
@@ -146,6 +147,9 @@ uint32_t csink_attach_images_source_of(const struct csink_attach_images *images,
 
 /** Has the last thread of the process ended, as the records show? */
 bool csink_attach_images_has_ended(const struct csink_attach_images *images, int32_t pid);
+
+/** Its events have ended, and it has not: what comes of this number is still its own. */
+void csink_attach_images_note_going_on(struct csink_attach_images *images, int32_t pid);
 
 /** Has the process executed a program at or after @since_ns, of which mappings are known? */
 bool csink_attach_images_has_program(const struct csink_attach_images *images, int32_t pid, uint64_t since_ns);

@@ -23,16 +23,17 @@ static uint64_t since_boot(uint64_t monotonic_ns)
 	return monotonic_ns + csink_clock_ns(CLOCK_BOOTTIME) - csink_monotonic_ns();
 }
 
-/* When it started, since boot. False: it is not there, or a zombie. */
-static bool read_start(int32_t pid, uint64_t *start_ns)
+/* When it started, since boot. False: it is not there. */
+static bool read_start(int32_t pid, uint64_t *start_ns, bool *is_zombie)
 {
 	struct csink_task_stat stat;
 
 	/* The cheap question first: most processes are gone when this is asked. */
 	if (kill(pid, 0) && errno == ESRCH)
 		return false;
-	if (csink_task_stat_read(pid, &stat) || stat.state == 'Z' || stat.state == 'X')
+	if (csink_task_stat_read(pid, &stat))
 		return false;
+	*is_zombie = stat.state == 'Z' || stat.state == 'X';
 	*start_ns = stat.start_ticks * (CSINK_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 	return true;
 }
@@ -40,8 +41,9 @@ static bool read_start(int32_t pid, uint64_t *start_ns)
 bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns)
 {
 	uint64_t start_ns, seen_ns;
+	bool is_zombie;
 
-	if (!read_start(pid, &start_ns))
+	if (!read_start(pid, &start_ns, &is_zombie) || is_zombie)
 		return false;
 	if (!start_monotonic_ns)
 		return true;
@@ -49,11 +51,12 @@ bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns)
 	return start_ns < seen_ns + START_SLACK_NS && seen_ns < start_ns + START_SLACK_NS;
 }
 
-bool csink_proc_was_running(int32_t pid, uint64_t monotonic_ns)
+bool csink_proc_was_there(int32_t pid, uint64_t monotonic_ns)
 {
 	uint64_t start_ns;
+	bool is_zombie;
 
-	return read_start(pid, &start_ns) && start_ns <= since_boot(monotonic_ns);
+	return read_start(pid, &start_ns, &is_zombie) && start_ns <= since_boot(monotonic_ns);
 }
 
 bool csink_proc_is_descendant(int32_t pid, int32_t ancestor)

@@ -9,8 +9,8 @@
  * pid? */
 bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns);
 
-/** Is it there and no zombie, and has been since that time or longer? */
-bool csink_proc_was_running(int32_t pid, uint64_t monotonic_ns);
+/** Is it there, be it a zombie, and has been since that time or longer? */
+bool csink_proc_was_there(int32_t pid, uint64_t monotonic_ns);
 
 /** Is pid the process ancestor, or one of its descendants? Needs the chain of parents still to be there. */
 bool csink_proc_is_descendant(int32_t pid, int32_t ancestor);

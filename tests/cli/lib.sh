@@ -186,9 +186,13 @@ wait_until() {
 	done
 }
 
-# go_cache: Go's standard library is compiled once for all tests, where the tree may be written.
+# go_cache: Go's standard library is compiled once for all tests, where the tree may be written (test_walk_copied.c, too).
 go_cache() {
-	if [ -w "$BUILT" ]; then echo "$BUILT/go-cache"; else echo "$TMP/go-cache"; fi
+	if mkdir -p "$BUILT/go-cache" 2>/dev/null && [ -w "$BUILT/go-cache" ]; then
+		echo "$BUILT/go-cache"
+	else
+		echo "$TMP/go-cache"
+	fi
 }
 
 # has_taken_term PID: no SIGTERM waits for the process. Two that wait are one signal to the kernel, with the first one's sender.

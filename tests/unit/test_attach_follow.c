@@ -291,6 +291,28 @@ static void test_number_again(void)
 	is_num(images.at[0]->nr_living, 0, "threads of another process are not the former one's");
 	csink_attach_images_free(&images);
 
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, getpid(), 1000);
+	csink_attach_images_exit(&images, getpid(), getpid(), 2000);
+	add_sample(&images, getpid(), now_ns);
+	is_num((long long)images.nr_processes, 2, "a process that has started since is another one");
+	ok(images.at[1]->nr_mappings > 0, "whose mappings are read");
+	csink_attach_images_exit(&images, getpid(), getpid(), 3000);
+	csink_attach_images_exec(&images, getpid(), "sorter", now_ns, false);
+	is_num((long long)images.nr_processes, 3, "so it is where its first record is of an exec");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exit(&images, pid, pid, 2000);
+	csink_attach_images_note_going_on(&images, pid);
+	add_sample(&images, pid, 200 * MS);
+	is_num(images.nr, 1, "a process that has been seen to go on is the same, also where it has ended since");
+	csink_attach_images_exit(&images, pid, pid, 201 * MS);
+	add_sample(&images, pid, 400 * MS);
+	is_num(images.nr, 2, "until its end");
+	csink_attach_images_free(&images);
+
 	/* As by an exec that changes credentials. */
 	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, getpid(), now_ns);

@@ -554,9 +554,9 @@ static void check_go_program(void)
 		return;
 	snprintf(program, sizeof(program), "%s/outside", directory);
 	snprintf(command, sizeof(command),
-		 "cp %s %s/outside.go && cd %s && GOCACHE=${BUILD:-%s}/go-cache GO111MODULE=off go build -o %s "
-		 "outside.go",
-		 GO_SOURCE, directory, directory, directory, program);
+		 "cache=$BUILD/go-cache; mkdir -p $cache 2>/dev/null && [ -w $cache ] || cache=%s/go-cache; "
+		 "cp %s %s/outside.go && cd %s && GOCACHE=$cache GO111MODULE=off go build -o %s outside.go",
+		 directory, GO_SOURCE, directory, directory, program);
 	if (getenv("CSINK_GO_PROGRAM"))
 		check_go(getenv("CSINK_GO_PROGRAM"));
 	else if (system("go version >/dev/null 2>&1") || system(command))
