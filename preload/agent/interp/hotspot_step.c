@@ -239,7 +239,8 @@ static enum csink_hotspot_way way_in_prologue(const struct csink_hotspot_blob *b
 	csink_hotspot_code(blob, start, code, nr + 8);
 	while (at-- > 0) {
 		bool is_short = !memcmp(code + at, "\x48\x83\xec", 3), is_long = !memcmp(code + at, "\x48\x81\xec", 3);
-		bool is_pushed = at > 0 && (code[at - 1] == PUSH_RBP || (at > 3 && is_enter(code + at - 4)));
+		bool is_entered = at > 3 && is_enter(code + at - 4);
+		bool is_pushed = is_entered || (at > 0 && code[at - 1] == PUSH_RBP);
 		uint32_t bytes = 0;
 
 		if (is_enter(code + at) && blob->kind == HOTSPOT_OTHER) /* of a stub, which then saves registers */
@@ -251,7 +252,7 @@ static enum csink_hotspot_way way_in_prologue(const struct csink_hotspot_blob *b
 			continue;
 		if (pc > start + at)
 			return is_pushed || pc > start + at + (is_short ? 4 : 7) ? HOTSPOT_WHOLE : HOTSPOT_UNSAVED;
-		return is_pushed && pc == start + at ? HOTSPOT_PUSHED : HOTSPOT_NONE;
+		return is_pushed && pc > start + at - (is_entered ? 4 : 1) ? HOTSPOT_PUSHED : HOTSPOT_NONE;
 	}
 	/* A frame of two words. */
 	for (at = nr; at-- > 0;)
