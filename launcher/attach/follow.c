@@ -14,6 +14,7 @@
 #include "launcher/attach/attach_sample.h"
 #include "launcher/attach/interpreters.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/proc.h"
 #include "launcher/session/outside.h"
 
 /* How long a record may take to come after one of a later time, from another CPU. */
@@ -266,12 +267,12 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
  * credentials by exec, and a process without them may not observe it any more. Where others are left, one of them has
  * taken over its TID by exec.
  */
-static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t tid)
+static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t tid, uint64_t time_ns)
 {
 	struct csink_task task;
 
 	if (!csink_attach_images_has_ended(&f->images, pid) || csink_task_read(tid, &task) || task.is_ending ||
-	    task.tgid != pid)
+	    task.tgid != pid || !csink_proc_was_there(pid, time_ns))
 		return;
 	f->outside->attached_gap_has_more = 1;
 	csink_attach_images_note_going_on(&f->images, pid);
@@ -341,7 +342,7 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 		break;
 	case PERF_RECORD_EXIT:
 		csink_attach_images_exit(&f->images, ids[0], ids[2], time_ns);
-		note_taken_away(f, ids[0], ids[2]);
+		note_taken_away(f, ids[0], ids[2], time_ns);
 		break;
 	case PERF_RECORD_COMM:
 		if (ids[0] == f->leave_out)

@@ -356,7 +356,12 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 {
 	struct csink_attach_living *living = living_get(images, tid);
 	struct csink_attach_image *image;
+	uint32_t number;
 
+	/* The end of the process, be it with a thread that has had no sample since its events ended. */
+	image = tid == pid ? image_of(images, pid, &number) : NULL;
+	if (image)
+		image->goes_on = false;
 	if (!living || living->image == NO_IMAGE || images->at[living->image]->pid != pid)
 		return;
 	image = images->at[living->image];
@@ -365,7 +370,6 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 	image->end_ns = time_ns;
 	if (image->nr_living && !--image->nr_living)
 		image->state = CSINK_REC_EXITED;
-	image->goes_on = false;
 }
 
 void csink_attach_images_note_going_on(struct csink_attach_images *images, int32_t pid)

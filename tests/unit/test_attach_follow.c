@@ -313,6 +313,24 @@ static void test_number_again(void)
 	is_num(images.nr, 2, "until its end");
 	csink_attach_images_free(&images);
 
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exit(&images, pid, pid, 2000);
+	csink_attach_images_note_going_on(&images, pid);
+	csink_attach_images_exit(&images, pid, pid + 1, 3000);
+	add_sample(&images, pid, 200 * MS);
+	is_num(images.nr, 1, "the end of another of its threads is none");
+	csink_attach_images_free(&images);
+
+	images = (struct csink_attach_images){.nr = 0};
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exit(&images, pid, pid, 2000);
+	csink_attach_images_note_going_on(&images, pid);
+	csink_attach_images_exit(&images, pid, pid, 3000);
+	add_sample(&images, pid, 200 * MS);
+	is_num(images.nr, 2, "its end is one, also where it has had no sample before");
+	csink_attach_images_free(&images);
+
 	/* As by an exec that changes credentials. */
 	images = (struct csink_attach_images){.nr = 0};
 	add_sample(&images, getpid(), now_ns);

@@ -554,9 +554,10 @@ static void check_go_program(void)
 		return;
 	snprintf(program, sizeof(program), "%s/outside", directory);
 	snprintf(command, sizeof(command),
-		 "cache=$BUILD/go-cache; mkdir -p $cache 2>/dev/null && [ -w $cache ] || cache=%s/go-cache; "
-		 "cp %s %s/outside.go && cd %s && GOCACHE=$cache GO111MODULE=off go build -o %s outside.go",
-		 directory, GO_SOURCE, directory, directory, program);
+		 "cache=${BUILD:-%s}/go-cache; mkdir -p \"$cache\" 2>/dev/null && [ -w \"$cache\" ] || "
+		 "cache=%s/go-cache; "
+		 "cp %s %s/outside.go && cd %s && GOCACHE=\"$cache\" GO111MODULE=off go build -o %s outside.go",
+		 directory, directory, GO_SOURCE, directory, directory, program);
 	if (getenv("CSINK_GO_PROGRAM"))
 		check_go(getenv("CSINK_GO_PROGRAM"));
 	else if (system("go version >/dev/null 2>&1") || system(command))

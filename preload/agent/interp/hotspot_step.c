@@ -229,7 +229,7 @@ static void skip_arguments(const struct csink_hotspot *vm, const struct csink_ma
 		}
 }
 
-/* In a prologue: sub $size, %rsp, behind push %rbp or before mov %rbp to its place. */
+/* In a prologue: sub $size, %rsp, behind push %rbp (and mov %rsp, %rbp) or before mov %rbp to its place. */
 static enum csink_hotspot_way way_in_prologue(const struct csink_hotspot_blob *blob, uintptr_t pc)
 {
 	uint8_t code[MAX_PROLOGUE + 8];
