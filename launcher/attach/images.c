@@ -12,7 +12,6 @@
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
 #include "launcher/base/proc.h"
-#include "preload/api/pmc/targets.h"
 #include "preload/core/preload_entry.h"
 
 #define NO_IMAGE UINT32_MAX
@@ -137,8 +136,8 @@ static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 
 /*
  * Is the number of a process that has ended another one's by now? An exec that changes credentials ends the events as
- * an end does: its process goes on, and a control group's events have its samples. Where nobody has the number when
- * this is asked, it is taken for another one's: the records say that the process has ended.
+ * an end does: its process goes on, and a control group's events have its samples. Where no process has the number
+ * when this is asked, it is taken for another one's: by the records its process has ended.
  */
 static bool is_anothers(struct csink_attach_image *image, uint64_t time_ns)
 {
@@ -146,6 +145,15 @@ static bool is_anothers(struct csink_attach_image *image, uint64_t time_ns)
 		return false;
 	image->goes_on = csink_proc_was_there(image->pid, image->end_ns);
 	return !image->goes_on;
+}
+
+/* The latest image of the process that has the number then. */
+static struct csink_attach_image *image_then(const struct csink_attach_images *images, int32_t pid, uint64_t time_ns,
+					     uint32_t *number)
+{
+	struct csink_attach_image *image = image_of(images, pid, number);
+
+	return image && !is_anothers(image, time_ns) ? image : NULL;
 }
 
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
@@ -160,9 +168,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 	image = living->image == NO_IMAGE ? NULL : images->at[living->image];
 	if (image && image->pid == pid && !is_anothers(image, time_ns))
 		return living;
-	image = image_of(images, pid, &number);
-	if (image && is_anothers(image, time_ns))
-		image = NULL;
+	image = image_then(images, pid, time_ns, &number);
 	if (!image && csink_attach_images_take(images, pid, time_ns)) {
 		image = image_of(images, pid, &number);
 		image->lacks_start = true;
@@ -220,19 +226,16 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 	uint32_t number, parent_number;
 
 	if (pid == ppid) {
-		image = image_of(images, pid, &number);
+		image = image_then(images, pid, time_ns, &number);
 		/* Taken from /proc a moment before its record came. */
-		if (image && !is_anothers(image, time_ns) &&
-		    !(living_get(images, tid) && living_get(images, tid)->image == number))
+		if (image && !(living_get(images, tid) && living_get(images, tid)->image == number))
 			csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 		return;
 	}
 	image = image_of(images, pid, &number);
 	if (image && image->state == CSINK_REC_LIVE && image->start_ns <= time_ns && image->nr_living)
 		return;
-	parent = image_of(images, ppid, &parent_number);
-	if (parent && is_anothers(parent, time_ns))
-		parent = NULL;
+	parent = image_then(images, ppid, time_ns, &parent_number);
 	image = csink_attach_image_new(images, pid, time_ns, &number);
 	if (!image)
 		return;
@@ -302,11 +305,9 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	struct csink_attach_image *image, *former;
 	uint32_t number;
 
-	former = image_of(images, pid, &number);
+	former = image_then(images, pid, time_ns, &number);
 	if (former && is_reported_again(former, comm, time_ns))
 		return;
-	if (former && is_anothers(former, time_ns))
-		former = NULL;
 	if (former && at_exec && is_sampled_before_record(former, time_ns)) {
 		begin_at_record(images, former, comm, time_ns);
 		return;

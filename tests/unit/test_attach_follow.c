@@ -264,6 +264,17 @@ static void test_late_exec(void)
 	csink_attach_images_free(&images);
 }
 
+/* Of a process whose events have ended, and which has been seen to go on. */
+static struct csink_attach_images gone_on(int32_t pid)
+{
+	struct csink_attach_images images = {.nr = 0};
+
+	add_sample(&images, pid, 1000);
+	csink_attach_images_exit(&images, pid, pid, 2000);
+	csink_attach_images_note_going_on(&images, pid);
+	return images;
+}
+
 /* What is taken of a number whose process has ended. */
 static void test_number_again(void)
 {
@@ -302,10 +313,7 @@ static void test_number_again(void)
 	is_num((long long)images.nr_processes, 3, "so it is where its first record is of an exec");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.nr = 0};
-	add_sample(&images, pid, 1000);
-	csink_attach_images_exit(&images, pid, pid, 2000);
-	csink_attach_images_note_going_on(&images, pid);
+	images = gone_on(pid);
 	add_sample(&images, pid, 200 * MS);
 	is_num(images.nr, 1, "a process that has been seen to go on is the same, also where it has ended since");
 	csink_attach_images_exit(&images, pid, pid, 201 * MS);
@@ -313,19 +321,13 @@ static void test_number_again(void)
 	is_num(images.nr, 2, "until its end");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.nr = 0};
-	add_sample(&images, pid, 1000);
-	csink_attach_images_exit(&images, pid, pid, 2000);
-	csink_attach_images_note_going_on(&images, pid);
+	images = gone_on(pid);
 	csink_attach_images_exit(&images, pid, pid + 1, 3000);
 	add_sample(&images, pid, 200 * MS);
 	is_num(images.nr, 1, "the end of another of its threads is none");
 	csink_attach_images_free(&images);
 
-	images = (struct csink_attach_images){.nr = 0};
-	add_sample(&images, pid, 1000);
-	csink_attach_images_exit(&images, pid, pid, 2000);
-	csink_attach_images_note_going_on(&images, pid);
+	images = gone_on(pid);
 	csink_attach_images_exit(&images, pid, pid, 3000);
 	add_sample(&images, pid, 200 * MS);
 	is_num(images.nr, 2, "its end is one, also where it has had no sample before");

@@ -182,7 +182,7 @@ struct csink_hotspot_blob {
 /** The blob that an address is in. False: it is in none. */
 bool csink_hotspot_blob(const struct csink_hotspot *vm, uintptr_t pc, struct csink_hotspot_blob *blob);
 
-enum { HOTSPOT_THAW_AT = 9 }; /* where a blob's name has "nes (con", of those stubs */
+enum { HOTSPOT_THAW_AT = 9 }; /* of "StubRoutines (continuation stubs)": the word by which it is known */
 
 /**
  * Stubs that bring frames of a virtual thread back from the heap. What is between these stubs and the frame that runs

@@ -239,9 +239,9 @@ static enum csink_hotspot_way way_in_prologue(const struct csink_hotspot_blob *b
 	csink_hotspot_code(blob, start, code, nr + 8);
 	while (at-- > 0) {
 		bool is_short = !memcmp(code + at, "\x48\x83\xec", 3), is_long = !memcmp(code + at, "\x48\x81\xec", 3);
-		bool is_entered = at > 3 && is_enter(code + at - 4);
-		bool is_pushed = is_entered || (at > 0 && code[at - 1] == PUSH_RBP);
-		uint32_t bytes = 0;
+		/* Bytes of push %rbp, and mov, right before it. */
+		uint32_t pushing = at > 3 && is_enter(code + at - 4) ? 4 : at > 0 && code[at - 1] == PUSH_RBP,
+			 bytes = 0;
 
 		if (is_enter(code + at) && blob->kind == HOTSPOT_OTHER) /* of a stub, which then saves registers */
 			return pc <= start + at ? HOTSPOT_NONE : pc == start + at + 1 ? HOTSPOT_PUSHED : HOTSPOT_BY_FP;
@@ -251,8 +251,8 @@ static enum csink_hotspot_way way_in_prologue(const struct csink_hotspot_blob *b
 		if (bytes + 16 != blob->frame_bytes && bytes + 8 != blob->frame_bytes)
 			continue;
 		if (pc > start + at)
-			return is_pushed || pc > start + at + (is_short ? 4 : 7) ? HOTSPOT_WHOLE : HOTSPOT_UNSAVED;
-		return is_pushed && pc > start + at - (is_entered ? 4 : 1) ? HOTSPOT_PUSHED : HOTSPOT_NONE;
+			return pushing || pc > start + at + (is_short ? 4 : 7) ? HOTSPOT_WHOLE : HOTSPOT_UNSAVED;
+		return pushing && pc > start + at - pushing ? HOTSPOT_PUSHED : HOTSPOT_NONE;
 	}
 	/* A frame of two words. */
 	for (at = nr; at-- > 0;)
