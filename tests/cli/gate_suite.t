@@ -374,7 +374,7 @@ cat >jmh <<-'PY'
 	    json.dump(rows, file)
 PY
 chmod +x jmh
-gate --suite=jmh --min-share 90% --threshold 15% --screen 0 --confirm 16 --max-time 30 --vs './jmh 1' -- ./jmh 5
+gate --suite=jmh --min-share 90% --threshold 15% --alpha 5% --screen 0 --confirm 10 --max-time 100 --vs './jmh 1' -- ./jmh 5
 is $? 3 "JMH: a slower benchmark: status 3" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^not ok 1 - org\.x\.Own\.hash: .* regressed: ' "JMH: it is named, by its class and method"
 like "$(cat out.tap)" '^ok 2 - org\.x\.Own\.sum: ' "JMH: the others pass"
