@@ -47,10 +47,8 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 	if (spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < could_ns)
 		scaled *= (double)could_ns / (double)running_ns;
 	csink_outside_add_count(out, spec, (uint64_t)(scaled + 0.5), could_ns, running_ns);
-	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->is_attached) {
-		out->is_attached = 1;
+	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->attached_cpu_ns)
 		out->attached_cpu_ns = value;
-	}
 }
 
 uint64_t csink_attach_counters_cpu_ns(const struct csink_attach_counters *c)

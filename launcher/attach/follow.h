@@ -48,6 +48,9 @@ bool csink_attach_follow_step(struct csink_attach_follow *follow, struct csink_a
 /** Take the records that there are; all: also those of the last moment, whose order may still change. */
 void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);
 
+/** The events that recordings have, CSINK_MAX_EVENTS at most. Returns how many. */
+uint32_t csink_attach_follow_events(const struct csink_attach_follow *follow, struct csink_rec_event *out);
+
 /**
  * At the end: notes and losses, and the recordings in a directory.
  * Returns 0 or -errno.

@@ -55,6 +55,10 @@ static int add_types(struct collector *c)
 	c->cpu_event = -1;
 	if (csink_profile_type_add(p, "samples", "count") < 0)
 		return -ENOMEM;
+	if (!c->nr_events && c->outside) {
+		c->nr_events = c->outside->nr_attached_events;
+		memcpy(c->events, c->outside->attached_events, c->nr_events * sizeof(*c->events));
+	}
 	/* Nothing was recorded, but the kernel has totals: they are CPU time. */
 	if (!c->nr_events && c->outside) {
 		c->events[c->nr_events++] = (struct csink_rec_event){

@@ -575,12 +575,42 @@ static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 	}
 }
 
+static int64_t given_of(const struct csink_outside *outside, const char *name)
+{
+	for (uint32_t i = 0; i < outside->nr_attached_given; i++)
+		if (!strcmp(outside->attached_given[i].name, name))
+			return outside->attached_given[i].sum;
+	return 0;
+}
+
+/* What events beside the CPU time's counted of what is attached to, and no sample has: as for its CPU time. */
+static void account_attached_events(struct collector *c)
+{
+	const struct csink_outside *outside = c->outside;
+
+	for (uint32_t i = 0; i < outside->nr_counts; i++) {
+		int type = csink_profile_type_of_counter(c->p, outside->counts[i].name);
+		int64_t values[CSINK_MAX_EVENTS + 1] = {0}, rest;
+		struct csink_profile_label labels[3];
+
+		if (type <= 0 || type == c->cpu_event + 1 || outside->counts[i].value > INT64_MAX)
+			continue;
+		rest = (int64_t)outside->counts[i].value - csink_profile_sum(c->p, (uint32_t)type);
+		values[type] = rest - given_of(outside, csink_profile_text(c->p, c->p->types[type].name));
+		if (values[type] > 0)
+			csink_collect_pseudo(c, "not sampled", "[not sampled]", NULL, labels,
+					     csink_collect_process_labels(c, 0, "", labels), values);
+	}
+}
+
 void csink_collect_account(struct collector *c)
 {
 	const struct csink_outside *outside = c->outside;
 	int64_t covered = 0, total, given;
 	char unknown[128] = "";
 
+	if (outside && outside->is_attached)
+		account_attached_events(c);
 	if (c->cpu_event < 0)
 		return;
 	for (uint32_t i = 0; i < c->nr_images; i++) {

@@ -74,16 +74,6 @@ static int apply(const struct csink_profile *p, const struct option *option, con
 	return (int)CSINK_MIN(nr, 0);
 }
 
-static int64_t sum_of(const struct csink_profile *p)
-{
-	int64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < p->nr_samples; i++)
-		sum = csink_add(sum, csink_profile_values(p, i)[p->default_type]);
-	return sum;
-}
-
 int csink_filter_apply(struct csink_profile *p, const struct csink_filter *f, char *why, size_t why_len)
 {
 	CSINK_AUTO_FREE bool *keep = malloc(p->nr_samples + 1UL);
@@ -102,9 +92,9 @@ int csink_filter_apply(struct csink_profile *p, const struct csink_filter *f, ch
 		err = apply(p, &options[i], pattern, keep, why, why_len);
 	}
 	if (!err && *text && p->default_type < p->nr_types) {
-		before = sum_of(p);
+		before = csink_profile_sum(p, p->default_type);
 		csink_profile_keep(p, keep);
-		after = sum_of(p);
+		after = csink_profile_sum(p, p->default_type);
 		csink_profile_fact_add(p, CSINK_FACT_FILTER, "%s: %.2f %% of all", text,
 				       before ? 100.0 * (double)after / (double)before : 0);
 		err = csink_profile_error(p);

@@ -181,6 +181,12 @@ const struct csink_profile_label *csink_profile_label_find(const struct csink_pr
 /** The index of the type of that name, or -ENOENT. */
 int csink_profile_type_find(const struct csink_profile *p, const char *name);
 
+/** The same of an event as its counts from outside name it: with ":u" where the user has no right to more. */
+int csink_profile_type_of_counter(const struct csink_profile *p, const char *name);
+
+/** What all samples have of a type. */
+int64_t csink_profile_sum(const struct csink_profile *p, uint32_t type);
+
 /** Append a mapping (copied; equal ones are not folded). Returns its id. */
 uint32_t csink_profile_mapping_add(struct csink_profile *p, const struct csink_profile_mapping *m);
 

@@ -9,11 +9,6 @@ import json, sys
 print(sum(row["self"] for row in json.load(sys.stdin)["rows"]))'
 }
 
-# What the host took from all CPUs, in ns: it is in the time of samples, as in the clock that takes them, and not in the process's.
-stolen() {
-	awk -v tick="$(getconf CLK_TCK)" '/^cpu / { printf "%.0f\n", $9 * 1e9 / tick }' /proc/stat
-}
-
 # both NAME FIRST LATER: the two profiles of goes_on, of which the first began when `begin` was called.
 both() {
 	ok "$1: a process that goes on leaves its profile at its end" wait_until 30 test -s "$3"
@@ -24,15 +19,13 @@ both() {
 	unlike "$(countersink report --all "$3")" 'start-up' "$1: the later profile has no start-up of its own"
 	unlike "$(countersink report --all "$3")" 'is in this one, too|damaged|cut short' "$1: the later profile needs no note"
 	first=$(sum "$2") later=$(sum "$3") clock=$(cat clock)
-	# The counter shows whole ticks: where it moves at all, one more may be under way.
-	stolen=$(($(stolen) - stolen_before))
-	[ $stolen = 0 ] || stolen=$((stolen + 1000000000 / $(getconf CLK_TCK)))
+	stolen=$(stolen_since "$stolen_before")
 	ok "$1: both sums are the process's clock" awk -v a="$first" -v b="$later" -v c="$clock" -v stolen=$stolen \
 		'BEGIN { print a, b, c, stolen; exit !(c && (a + b) / c > 0.98 && a + b < 1.02 * c + stolen) }'
 }
 
 begin() {
-	stolen_before=$(stolen)
+	stolen_before=$(stolen_ns)
 	rm -f up hold clock
 	mkfifo up hold
 }

@@ -92,6 +92,12 @@ static void test_throttle(void)
 
 static void test_gap_note(void)
 {
+	begin();
+	add_event(0, 0);
+	follow.clock.is_known = false;
+	csink_attach_gap_note(&follow, &outside);
+	is_num(outside.nr_notes, 0, "without an event of CPU time nothing is reported of it");
+	add_event(1, CSINK_EVENT_CPU_NS);
 	follow.clock.is_known = true;
 	outside.attached_cpu_ns = 200000000;
 	outside.attached_gap_ns = -100000000;
@@ -104,6 +110,7 @@ static void test_gap_note(void)
 	       "of what was counted, not to less",
 	       "more is reported");
 	csink_outside_free(&outside);
+	csink_attach_counters_free(&follow.counters);
 }
 
 /* A process that has ended, so that its records alone say what it was. */

@@ -9,24 +9,30 @@
 
 #define LITTLE 100 /* one part in so many of the CPU time is not worth a note */
 
+/* Else the profile has no CPU time. */
+static bool counts_cpu(const struct csink_attach_counters *c)
+{
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		if (c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS && !c->events[i].err)
+			return true;
+	return false;
+}
+
 int64_t csink_attach_gap(struct csink_attach_follow *f, uint64_t event_ns)
 {
 	const struct csink_attach_counters *c = &f->counters;
-	bool is_counted = false;
 	/* Else events may count what no clock is read of. */
 	bool is_whole = !f->outside->attached_gap_has_more && !c->no_rings && !c->rings.nr_lost;
 
-	for (uint32_t i = 0; i < c->nr_events; i++)
-		is_counted |= c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS && !c->events[i].err;
-	if (!is_counted) /* the profile has no CPU time */
-		return 0;
-	return csink_attach_clock_gap(&f->clock, event_ns, is_whole);
+	return counts_cpu(c) ? csink_attach_clock_gap(&f->clock, event_ns, is_whole) : 0;
 }
 
 void csink_attach_gap_note(const struct csink_attach_follow *f, struct csink_outside *outside)
 {
 	const struct csink_attach_clock *clock = &f->clock;
 
+	if (!counts_cpu(&f->counters))
+		return;
 	if (!clock->is_known)
 		csink_outside_note(outside,
 				   "the kernel's clock of their CPU time cannot be read: what switches between "
@@ -51,11 +57,8 @@ static int type_of(const struct csink_profile *p)
 int64_t csink_attach_gap_sum(const struct csink_profile *p)
 {
 	int type = type_of(p);
-	int64_t sum = 0;
 
-	for (uint32_t i = 0; type >= 0 && i < p->nr_samples; i++)
-		sum = csink_add(sum, csink_profile_values(p, i)[type]);
-	return sum;
+	return type < 0 ? 0 : csink_profile_sum(p, (uint32_t)type);
 }
 
 int64_t csink_attach_gap_take_off(struct csink_profile *p, int64_t gap_ns)

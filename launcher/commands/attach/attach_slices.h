@@ -26,7 +26,9 @@ struct csink_attach_slices {
 	struct csink_attach_given {
 		int64_t cpu_ns; /* of what events counted */
 		int64_t gap_ns; /* beside that: see attach_gap.h */
-	} * given;              /* shared: CPU time that slices have */
+		struct csink_outside_given events[CSINK_MAX_EVENTS + 1];
+		uint32_t nr_events;
+	} * given; /* shared: what slices have */
 };
 
 /** Memory that children share. Returns 0 or -ENOMEM. Context: init. */

@@ -453,10 +453,8 @@ static int finish(struct attach *a)
 	a->outside.wall_ns = csink_monotonic_ns() - a->target.from_ns;
 	csink_attach_follow_drain(&a->follow, true);
 	csink_attach_counters_read(&a->follow.counters, &a->outside);
-	if (a->outside.is_attached) {
-		a->outside.attached_gap_ns = csink_attach_gap(&a->follow, a->outside.attached_cpu_ns);
-		csink_attach_gap_note(&a->follow, &a->outside);
-	}
+	a->outside.attached_gap_ns = csink_attach_gap(&a->follow, a->outside.attached_cpu_ns);
+	csink_attach_gap_note(&a->follow, &a->outside);
 	release(a);
 	name_command(a);
 	err = csink_run_directory_create(&a->directory);
@@ -524,6 +522,7 @@ static int main_attach(const struct csink_options *o, int nr, char **operands)
 
 	a.options = o;
 	a.follow.outside = &a.outside;
+	a.outside.is_attached = 1;
 	a.follow.clock.is_wanted = true;
 	resolve_rest(&a);
 	a.target.may_stop = !csink_options_bool(o, CSINK_ATTACH_OPT_NO_STOP);

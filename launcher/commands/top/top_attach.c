@@ -152,6 +152,8 @@ static int make_profile(struct csink_top_attach *a, const char *directory, struc
 					.attached_threads = (uint32_t)a->follow.images.nr_threads};
 
 	memcpy(outside.command, a->outside.command, sizeof(outside.command));
+	outside.nr_attached_events = a->outside.nr_attached_events;
+	memcpy(outside.attached_events, a->outside.attached_events, sizeof(outside.attached_events));
 	return csink_collect(directory, &outside, out);
 }
 

@@ -37,15 +37,6 @@ static void choose_type(struct csink_top_picture *picture)
 	picture->types[CSINK_TOP_LAST] = (uint32_t)CSINK_MAX(type, 0);
 }
 
-static int64_t sum_of(const struct csink_profile *p, uint32_t type)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; i < p->nr_samples; i++)
-		sum = csink_add(sum, csink_profile_values(p, i)[type]);
-	return sum;
-}
-
 static uint32_t number_of(const struct csink_profile *p, const char *key)
 {
 	const char *text = csink_profile_fact(p, key, 0);
@@ -84,8 +75,8 @@ int csink_top_picture_make(struct csink_top_picture *picture, const struct csink
 		return err;
 	}
 	for (int i = 0; i < 2; i++) {
-		picture->samples[i] = sum_of(picture->profiles[i], 0);
-		picture->sums[i] = sum_of(picture->profiles[i], picture->types[i]);
+		picture->samples[i] = csink_profile_sum(picture->profiles[i], 0);
+		picture->sums[i] = csink_profile_sum(picture->profiles[i], picture->types[i]);
 	}
 	picture->nr_processes = number_of(picture->profiles[CSINK_TOP_ALL], CSINK_FACT_PROCESSES);
 	picture->nr_threads = number_of(picture->profiles[CSINK_TOP_ALL], CSINK_FACT_THREADS);
