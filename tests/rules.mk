@@ -172,7 +172,8 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 # ---- what people call ------------------------------------------------------------------------------------------------
 PACKAGE_TESTS := api deb dist rpm tar tar_arm64
 KERNEL_TESTS := debian_11 debian_12 debian_13 units_11 units_12 units_13
-# A version manager's python3 is a script that looks for the interpreter, for 0.1 s of CPU time at each start.
+# Where python3 is a version manager's script, which looks for the interpreter at each start, for 0.1 s of CPU time: the
+# interpreter's own directory.
 PYTHON_DIR = $(shell python3=$$(command -v python3) && head -c 2 "$$python3" | grep -q '^\#!' && \
 	"$$python3" -c 'import os, sys; print(os.path.dirname(sys.executable))')
 # A third of what tests take is waiting: for children, servers and signals. So three run at once.

@@ -204,7 +204,7 @@ static bool needs_read(const struct csink_attach_counters *c)
 	return false;
 }
 
-/* What samples carry: where they have no counts, their own event's only. */
+/* What samples carry: where they have no counts, their own event's only. Where there are none, all have a column. */
 static void give_columns(struct csink_attach_counters *c)
 {
 	bool leader_opens = false;
@@ -214,7 +214,7 @@ static void give_columns(struct csink_attach_counters *c)
 
 		if (event->samples)
 			leader_opens = !event->err;
-		if (!event->err && leader_opens && (event->samples || c->has_read))
+		if (!event->err && (c->no_rings || (leader_opens && (event->samples || c->has_read))))
 			event->column = (int)c->nr_columns++;
 	}
 	move_implied_last(c);

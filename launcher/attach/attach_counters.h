@@ -107,6 +107,9 @@ void csink_attach_counters_opened(struct csink_attach_counters *c);
 /** CPU time that the events have counted until now; 0: none of them counts it. */
 uint64_t csink_attach_counters_cpu_ns(const struct csink_attach_counters *c);
 
+/** The first event of CPU time that is open, or -ENOENT: profiles have no column for it. */
+int csink_attach_counters_cpu_event(const struct csink_attach_counters *c);
+
 /** Stop counting; what was counted stays to be read. */
 void csink_attach_counters_stop(struct csink_attach_counters *c);
 

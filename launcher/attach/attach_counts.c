@@ -1,4 +1,5 @@
 /* The counts of an attach: read, scaled and noted for the report. See attach_counters.h. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -29,10 +30,12 @@ static uint64_t read_sum(const struct csink_attach_counters *c, uint32_t event, 
 	return value;
 }
 
-static void add_count(const struct csink_event_spec *spec, uint64_t value, uint64_t could_ns, uint64_t running_ns,
+static void add_count(const struct csink_attach_event *event, uint64_t value, uint64_t could_ns, uint64_t running_ns,
 		      struct csink_outside *out)
 {
+	const struct csink_event_spec *spec = &event->spec;
 	double scaled = (double)value;
+	bool is_scaled;
 	char why[CSINK_WHY_BYTES];
 
 	if (!running_ns && (could_ns || spec->cpus[0]) && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
@@ -44,21 +47,31 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 	if (!value && running_ns && csink_event_doubt_zero(spec, why, sizeof(why)))
 		csink_outside_note(out, "%s %s", spec->rec.name, why);
 	/* A software event needs no counter, and is never kept waiting for one. */
-	if (spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < could_ns)
+	is_scaled = spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < could_ns;
+	if (is_scaled)
 		scaled *= (double)could_ns / (double)running_ns;
 	csink_outside_add_count(out, spec, (uint64_t)(scaled + 0.5), could_ns, running_ns);
-	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->attached_cpu_ns)
+	out->counts[out->nr_counts - 1].column = is_scaled || spec->scale != 1 ? -1 : event->column;
+	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->has_attached_cpu) {
+		out->has_attached_cpu = 1;
 		out->attached_cpu_ns = value;
+	}
+}
+
+int csink_attach_counters_cpu_event(const struct csink_attach_counters *c)
+{
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		if (c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS && !c->events[i].err)
+			return (int)i;
+	return -ENOENT;
 }
 
 uint64_t csink_attach_counters_cpu_ns(const struct csink_attach_counters *c)
 {
 	struct csink_event_times times;
+	int event = csink_attach_counters_cpu_event(c);
 
-	for (uint32_t i = 0; i < c->nr_events; i++)
-		if (c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS && !c->events[i].err)
-			return read_sum(c, i, &times);
-	return 0;
+	return event < 0 ? 0 : read_sum(c, (uint32_t)event, &times);
 }
 
 void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out)
@@ -87,7 +100,7 @@ void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_ou
 					   c->events[i].reason);
 			continue;
 		}
-		add_count(times[i].spec, values[i],
+		add_count(&c->events[i], values[i],
 			  c->cgroup_fd < 0 ? csink_event_could_run_ns(times, nr, i) : times[i].enabled_ns,
 			  times[i].running_ns, out);
 	}

@@ -246,6 +246,5 @@ int csink_attach_begin(struct csink_attach_target *target, struct csink_attach_f
 	why[0] = 0;
 	err = target->cgroup_fd >= 0 ? begin_cgroup(&b) : begin_processes(&b);
 	csink_attach_counters_opened(&follow->counters);
-	follow->outside->nr_attached_events = csink_attach_follow_events(follow, follow->outside->attached_events);
 	return err;
 }

@@ -394,27 +394,6 @@ void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all)
 
 /* ---- the end ---- */
 
-uint32_t csink_attach_follow_events(const struct csink_attach_follow *f, struct csink_rec_event *out)
-{
-	uint32_t nr = 0;
-
-	for (uint32_t i = 0; i < f->counters.nr_events; i++) {
-		const struct csink_attach_event *event = &f->counters.events[i];
-		struct csink_rec_event *to = &out[CSINK_MAX(event->column, 0)];
-
-		if (event->column < 0)
-			continue;
-		*to = event->spec.rec;
-		if (f->counters.lacks_read)
-			to->flags |= CSINK_EVENT_BY_PERIOD;
-		if (event->samples)
-			to->flags |= CSINK_EVENT_LEADER;
-		to->period = event->attr.freq ? 0 : event->attr.sample_period;
-		nr++;
-	}
-	return nr;
-}
-
 static void make_head(const struct csink_attach_follow *f, struct csink_rec_header *head)
 {
 	memset(head, 0, sizeof(*head));
@@ -429,7 +408,20 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
 		snprintf(head->unwind_reason, sizeof(head->unwind_reason),
 			 "over the %u KiB of stack that the kernel copies", f->counters.stack_bytes / 1024);
-	head->nr_events = csink_attach_follow_events(f, head->events);
+	for (uint32_t i = 0; i < f->counters.nr_events; i++) {
+		const struct csink_attach_event *event = &f->counters.events[i];
+		struct csink_rec_event *to = &head->events[CSINK_MAX(event->column, 0)];
+
+		if (event->column < 0)
+			continue;
+		*to = event->spec.rec;
+		if (f->counters.lacks_read)
+			to->flags |= CSINK_EVENT_BY_PERIOD;
+		if (event->samples)
+			to->flags |= CSINK_EVENT_LEADER;
+		to->period = event->attr.freq ? 0 : event->attr.sample_period;
+		head->nr_events++;
+	}
 }
 
 /* What no process can be named for stands in the first recording that is written. */
@@ -493,6 +485,10 @@ int csink_attach_follow_write(struct csink_attach_follow *follow, const char *di
 
 	add_losses(follow);
 	make_head(follow, &head);
+	if (!follow->counters.in_run) {
+		follow->outside->nr_attached_events = head.nr_events;
+		memcpy(follow->outside->attached_events, head.events, sizeof(head.events));
+	}
 	if (codes)
 		pthread_mutex_lock(&codes->lock);
 	err = csink_attach_images_save(&follow->images, directory, &head, codes);

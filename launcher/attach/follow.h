@@ -48,9 +48,6 @@ bool csink_attach_follow_step(struct csink_attach_follow *follow, struct csink_a
 /** Take the records that there are; all: also those of the last moment, whose order may still change. */
 void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);
 
-/** The events that recordings have, CSINK_MAX_EVENTS at most. Returns how many. */
-uint32_t csink_attach_follow_events(const struct csink_attach_follow *follow, struct csink_rec_event *out);
-
 /**
  * At the end: notes and losses, and the recordings in a directory.
  * Returns 0 or -errno.
@@ -65,7 +62,7 @@ struct csink_attach_base {
 	uint32_t nr_rows;
 };
 
-/** While it goes on: the recordings of what was sampled until now. Returns 0 or -errno. */
+/** While it goes on: the recordings of what was sampled until now; outside has their events. Returns 0 or -errno. */
 int csink_attach_follow_write(struct csink_attach_follow *follow, const char *directory);
 
 /**

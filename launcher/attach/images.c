@@ -359,9 +359,10 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 	struct csink_attach_image *image;
 	uint32_t number;
 
-	/* The end of the process, be it with a thread that has had no sample since its events ended. */
+	/* The end of the process, be it with a thread that has had no sample since its events ended; others may go on.
+	 */
 	image = tid == pid ? image_of(images, pid, &number) : NULL;
-	if (image)
+	if (image && image->nr_living <= (living && living->image == number))
 		image->goes_on = false;
 	if (!living || living->image == NO_IMAGE || images->at[living->image]->pid != pid)
 		return;

@@ -55,11 +55,12 @@ static int add_types(struct collector *c)
 	c->cpu_event = -1;
 	if (csink_profile_type_add(p, "samples", "count") < 0)
 		return -ENOMEM;
+	/* Nothing was recorded: the columns are those of the events that attach opened. */
 	if (!c->nr_events && c->outside) {
 		c->nr_events = c->outside->nr_attached_events;
 		memcpy(c->events, c->outside->attached_events, c->nr_events * sizeof(*c->events));
 	}
-	/* Nothing was recorded, but the kernel has totals: they are CPU time. */
+	/* Without those, the total is the CPU time that the kernel accounts. */
 	if (!c->nr_events && c->outside) {
 		c->events[c->nr_events++] = (struct csink_rec_event){
 			.name = "task-clock", .unit = "nanoseconds", .flags = CSINK_EVENT_CPU_NS};
@@ -77,8 +78,8 @@ static int add_types(struct collector *c)
 		if (c->events[i].flags & CSINK_EVENT_FIRST)
 			first = i + 1;
 	}
-	if (!p->period_type.name && c->cpu_event >= 0)
-		p->default_type = c->cpu_event + 1;
+	if (!p->period_type.name && c->nr_events)
+		p->default_type = CSINK_MAX(c->cpu_event, 0) + 1;
 	if (first) {
 		p->default_type = first;
 		p->period = c->events[first - 1].period;

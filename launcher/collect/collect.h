@@ -29,27 +29,20 @@ struct csink_outside_process {
 	uint8_t reason;        /* enum csink_spawn_reason, 0 unknown: why it could not be injected */
 };
 
-/* What slices before have of an event. */
-struct csink_outside_given {
-	char name[64]; /* of its type in the profile */
-	int64_t sum;
-};
-
 /* Exact totals of the whole tree. A value that could not be measured has its has_ flag clear and is never printed as 0.
  */
 struct csink_outside {
 	uint64_t wall_ns, user_ns, sys_ns,
 		max_rss_bytes; /* wait4(2) of the command: it and all its waited-for children */
 	uint8_t has_rusage;
-	uint8_t is_attached;           /* to what ran already: there is no command, and nothing of wait4(2) */
+	uint8_t is_attached; /* by attach or top: nothing comes from wait4(2) */
+	uint8_t has_attached_cpu;
 	uint64_t attached_cpu_ns;      /* what an event counted of its CPU time */
 	int64_t attached_gap_ns;       /* > 0: what the kernel accounts beside that */
 	uint8_t attached_gap_has_more; /* of switches and exits, which no event counts, and of what else none counted */
 	uint32_t attached_processes, attached_threads;            /* 0: as many as there are recordings of */
-	struct csink_rec_event attached_events[CSINK_MAX_EVENTS]; /* that recordings have */
+	struct csink_rec_event attached_events[CSINK_MAX_EVENTS]; /* with a column, by column */
 	uint32_t nr_attached_events;
-	const struct csink_outside_given *attached_given; /* nr_attached_given of them, of the counts below */
-	uint32_t nr_attached_given;
 	uint8_t has_counts; /* counts[] hold; else counts_reason says why not */
 	char counts_reason[CSINK_WHY_BYTES];
 	uint32_t nr_counts;
@@ -57,6 +50,8 @@ struct csink_outside {
 		char name[64];
 		char unit[16];
 		uint64_t value, time_enabled_ns, time_running_ns; /* value is already scaled */
+		int column; /* of attach, among attached_events; -1: none, or what samples have is not scaled as value
+			       is */
 	} counts[CSINK_MAX_EVENTS];
 	struct csink_outside_process
 		*processes; /* nr_processes of them, or NULL where the kernel refused the records */

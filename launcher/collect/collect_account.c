@@ -1,6 +1,7 @@
 /*
- * CPU time that no sample took, so that a profile's sum is what the kernel accounted: each part under a name of its
- * own, in brackets and with a label, so that it is not mistaken for a function and can be filtered.
+ * CPU time, and of attach counts of events, that no sample has, so that a profile's sum is what the kernel accounted:
+ * each part under a name of its own, in brackets and with a label, so that it is not mistaken for a function and can be
+ * filtered.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -575,28 +576,26 @@ static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 	}
 }
 
-static int64_t given_of(const struct csink_outside *outside, const char *name)
-{
-	for (uint32_t i = 0; i < outside->nr_attached_given; i++)
-		if (!strcmp(outside->attached_given[i].name, name))
-			return outside->attached_given[i].sum;
-	return 0;
-}
-
-/* What events beside the CPU time's counted of what is attached to, and no sample has: as for its CPU time. */
+/* Of each event but the CPU time: what was counted, and no sample has, nor slices before. */
 static void account_attached_events(struct collector *c)
 {
 	const struct csink_outside *outside = c->outside;
 
 	for (uint32_t i = 0; i < outside->nr_counts; i++) {
-		int type = csink_profile_type_of_counter(c->p, outside->counts[i].name);
-		int64_t values[CSINK_MAX_EVENTS + 1] = {0}, rest;
+		int column = outside->counts[i].column;
+		int64_t values[CSINK_MAX_EVENTS + 1] = {0}, taken;
 		struct csink_profile_label labels[3];
+		int type;
 
-		if (type <= 0 || type == c->cpu_event + 1 || outside->counts[i].value > INT64_MAX)
+		if (column < 0 || outside->counts[i].value > INT64_MAX)
 			continue;
-		rest = (int64_t)outside->counts[i].value - csink_profile_sum(c->p, (uint32_t)type);
-		values[type] = rest - given_of(outside, csink_profile_text(c->p, c->p->types[type].name));
+		type = csink_profile_type_find(c->p, outside->attached_events[column].name);
+		if (type <= 0 || type == c->cpu_event + 1)
+			continue;
+		taken = csink_profile_sum(c->p, (uint32_t)type);
+		if (c->slice && c->slice->former_sums)
+			taken = csink_add(taken, c->slice->former_sums[type]);
+		values[type] = (int64_t)outside->counts[i].value - taken;
 		if (values[type] > 0)
 			csink_collect_pseudo(c, "not sampled", "[not sampled]", NULL, labels,
 					     csink_collect_process_labels(c, 0, "", labels), values);

@@ -285,11 +285,14 @@ void csink_collect_notes(struct collector *c, const struct image *image, const s
 /** Name everything that the recordings brought. Returns 0 or -ENOMEM. */
 int csink_collect_symbols(struct collector *c);
 
-/** Account for CPU time that no sample covers: of each recording, then of the whole tree as the kernel has it. */
+/**
+ * Account for CPU time that no sample has: of each recording, then of the whole tree as the kernel has it; of attach
+ * also for counts of other events.
+ */
 void csink_collect_account(struct collector *c);
 
 /**
- * Add CPU time that no sample took.
+ * Add values that no sample has.
  * @word   for the label: "start-up"
  * @frame  "[start-up: exec and loader]"
  * @callers  location ids ended by 0, or NULL

@@ -78,7 +78,9 @@ struct csink_slice {
 	uint32_t nr_missed;                  /* slices before it that were not written: it has what they would have */
 	const char *missed_why;              /* "": there was no time */
 	const struct csink_outside *outside; /* its command and notes; of the last slice, also its totals */
-	uint32_t former_processes, former_threads; /* from a directory: of outside's, how many slices before have */
+	/* From a directory: what slices before have of outside's. */
+	uint32_t former_processes, former_threads;
+	const int64_t *former_sums; /* by type; NULL: of its counts nothing */
 };
 
 /**

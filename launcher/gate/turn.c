@@ -69,13 +69,10 @@ static int take_allocations(struct csink_gate_series *series, struct csink_gate_
 
 	for (int is_objects = 0; is_objects < 2 && !err; is_objects++) {
 		int type = csink_own_type(p, CSINK_OWN_ALLOCATED, is_objects);
-		double sum = 0;
 
-		for (uint32_t i = 0; type >= 0 && i < p->nr_samples; i++)
-			sum += (double)csink_profile_values(p, i)[type];
 		if (type >= 0)
 			err = set_metric(series, run, csink_profile_text(p, p->types[type].name), titles[is_objects],
-					 is_objects ? "count" : "bytes", sum);
+					 is_objects ? "count" : "bytes", (double)csink_profile_sum(p, (uint32_t)type));
 	}
 	return err;
 }

@@ -20,7 +20,7 @@ struct csink_frame {
 	const char *file;     /* of the source; "": not known */
 	const char *language; /* "Python"; "": native code, or not known */
 	int64_t start_line;   /* 0: not known */
-	bool is_pseudo;       /* no function: CPU time that was accounted and not sampled */
+	bool is_pseudo;       /* no function: what was accounted or counted, and not sampled */
 	bool is_inlined;      /* seen only inlined into others */
 	bool is_interpreted;  /* the module is its source file */
 };

@@ -238,16 +238,23 @@ static void format_share(const char *times, char *buf, size_t size)
 
 /*
  * "; samples have 390.248 M, 96.9 % of it": events without a sample, and events that the kernel did not count
- * while it had stopped a sampling event, are in the outside count alone. For CPU time the line "accounted" has that.
+ * while it had stopped a sampling event, are in the outside count and in no sample; attach has a row in brackets for
+ * the former. For CPU time the line "accounted" has that.
  */
-static void format_sampled(const struct printer *r, const char *name, int64_t counted, const char *unit, char *buf,
+static void format_sampled(const struct printer *r, char *name, int64_t counted, const char *unit, char *buf,
 			   size_t size)
 {
 	struct csink_scale scale = csink_scale_for(counted, unit);
-	int type = csink_profile_type_of_counter(r->p, name);
+	int type = csink_profile_type_find(r->p, name);
+	size_t length = strlen(name);
 	int64_t sampled;
 
 	*buf = 0;
+	if (type < 0 && length > 2 && !strcmp(name + length - 2, ":u")) { /* left out for the user's lack of rights */
+		name[length - 2] = 0;
+		type = csink_profile_type_find(r->p, name);
+		name[length - 2] = ':';
+	}
 	if (type < 0 || !strcmp(unit, "nanoseconds"))
 		return;
 	sampled = r->table.sums[type] - r->table.pseudo_sums[type];

@@ -14,7 +14,7 @@ struct csink_row {
 	const char *module;  /* the end of its file's path, as short as it differs from others; "": none */
 	const char *file;    /* source file of a line, or of an interpreted function; "": not known */
 	int64_t line;        /* in it: the line, or the function's first; 0: not known */
-	bool is_pseudo;      /* no function: time that was accounted and not sampled */
+	bool is_pseudo;      /* no function: what was accounted or counted, and not sampled */
 	bool is_inlined;     /* seen only inlined into others */
 	uint32_t stamp;      /* while samples are added up: the last one whose total it has, + 1 */
 	int64_t self, total; /* of the table's type */

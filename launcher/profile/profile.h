@@ -181,10 +181,7 @@ const struct csink_profile_label *csink_profile_label_find(const struct csink_pr
 /** The index of the type of that name, or -ENOENT. */
 int csink_profile_type_find(const struct csink_profile *p, const char *name);
 
-/** The same of an event as its counts from outside name it: with ":u" where the user has no right to more. */
-int csink_profile_type_of_counter(const struct csink_profile *p, const char *name);
-
-/** What all samples have of a type. */
+/** The sum of a type over all samples, of those in brackets, too; saturates. */
 int64_t csink_profile_sum(const struct csink_profile *p, uint32_t type);
 
 /** Append a mapping (copied; equal ones are not folded). Returns its id. */

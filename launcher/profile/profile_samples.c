@@ -56,19 +56,6 @@ int csink_profile_type_find(const struct csink_profile *p, const char *name)
 	return -ENOENT;
 }
 
-int csink_profile_type_of_counter(const struct csink_profile *p, const char *name)
-{
-	int type = csink_profile_type_find(p, name);
-	size_t length = strlen(name);
-	char without[64];
-
-	if (type >= 0 || length < 2 || length - 2 >= sizeof(without) || strcmp(name + length - 2, ":u") != 0)
-		return type;
-	memcpy(without, name, length - 2);
-	without[length - 2] = 0;
-	return csink_profile_type_find(p, without);
-}
-
 int64_t csink_profile_sum(const struct csink_profile *p, uint32_t type)
 {
 	int64_t sum = 0;

@@ -250,15 +250,6 @@ static int add_columns(const struct wall_work *w, struct csink_profile *p, struc
 	return 0;
 }
 
-static double sum_of(const struct csink_profile *p, uint32_t type)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < p->nr_samples; i++)
-		sum += (double)csink_profile_values(p, i)[type];
-	return sum;
-}
-
 /* Returns 0, -ENODATA or -ENOMEM. */
 static int compute(struct wall_work *w, struct csink_wall *wall)
 {
@@ -273,7 +264,7 @@ static int narrow(const struct wall_work *w, struct csink_profile *p, const stru
 		  size_t why_len)
 {
 	CSINK_AUTO_FREE bool *keep = calloc(p->nr_samples + 1UL, sizeof(*keep));
-	double before = sum_of(p, p->default_type);
+	double before = (double)csink_profile_sum(p, p->default_type);
 	char text[32];
 
 	if (!keep)
@@ -286,7 +277,7 @@ static int narrow(const struct wall_work *w, struct csink_profile *p, const stru
 	csink_profile_keep(p, keep);
 	snprintf(text, sizeof(text), range->min == range->max ? "%u" : "%u-%u", range->min, range->max);
 	csink_profile_fact_add(p, CSINK_FACT_FILTER, "--parallelism %s: %.2f %% of all", text,
-			       before > 0 ? 100 * sum_of(p, p->default_type) / before : 0);
+			       before > 0 ? 100 * (double)csink_profile_sum(p, p->default_type) / before : 0);
 	if (csink_profile_error(p))
 		return csink_why(-ENOMEM, why, why_len, "no memory");
 	return p->nr_samples ? 0 : csink_why(-ENODATA, why, why_len, "no sample passes --parallelism %s", text);

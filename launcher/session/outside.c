@@ -157,6 +157,7 @@ void csink_outside_add_count(struct csink_outside *out, const struct csink_event
 	out->counts[out->nr_counts].value = value;
 	out->counts[out->nr_counts].time_enabled_ns = could_ns;
 	out->counts[out->nr_counts].time_running_ns = running_ns;
+	out->counts[out->nr_counts].column = -1;
 	out->nr_counts++;
 	out->has_counts = 1;
 }

@@ -57,6 +57,16 @@ attach_for() {
 	kill -TERM $attach 2>/dev/null
 	wait $attach
 }
+# What a profile has of an event, and what attach --json printed of it.
+sum_of() { # EVENT PROFILE
+	countersink report --json -n 1 "$2" | tr -d ' \n' | sed 's/.*"name":"'"$1"'[:u]*","unit":"[a-z]*","sum":\([0-9]*\).*/\1/'
+}
+sampled_of() { # EVENT PROFILE: without rows in brackets
+	countersink export -f folded -e "$1" "$2" | awk '!/\[[^;]*\] [0-9]+$/ { sum += $NF } END { printf "%.0f\n", sum }'
+}
+count_of() { # EVENT <JSON
+	tr -d ' \n' | sed 's/.*"name":"'"$1"'[:u]*","value":\([0-9]*\).*/\1/'
+}
 is_traced() { # any thread of a process
 	grep -lE '^State:.[tT]' /proc/"$1"/task/*/status 2>/dev/null | grep -q .
 }

@@ -27,9 +27,6 @@ end_target() {
 # Of what ask has had.
 all_ns() { echo $((own + children)); }
 thread_ns() { echo "$thread"; }
-cpu_ns() { # PROFILE
-	countersink report --json -n 1 "$1" | tr -d ' \n' | sed 's/.*"name":"task-clock[:u]*","unit":"[a-z]*","sum":\([0-9]*\).*/\1/'
-}
 # work READ ARGUMENT...: attach to the target while it works; command READ prints what the kernel has accounted. What it
 # should have is in $least and $most.
 work() {
@@ -58,8 +55,7 @@ end_attach() {
 # has_it PROFILE NAME: a profile has the CPU time.
 has_it() {
 	local sum counted
-	sum=$(cpu_ns "$1")
-	counted=$(tr -d ' \n' <json | sed 's/.*"name":"task-clock[:u]*","value":\([0-9]*\).*/\1/')
+	sum=$(sum_of task-clock "$1") counted=$(count_of task-clock <json)
 	[ "$most" -ge "$counted" ] || most=$counted
 	ok "$2: $sum ns are at least $used, and at most $most" test "$sum" -ge "$used" -a "$sum" -le "$most" || diag "counted: $counted, $(cat err)"
 }
@@ -72,11 +68,10 @@ most=$(($(all_ns) - most))
 is $status 0 "a process: status 0"
 has_it one.pb.gz "a process"
 like "$(countersink report one.pb.gz 2>&1)" '\[(kernel: exits and switches|not counted)\]' "a process: what no event counts has a row"
-faults_are_whole() { # PROFILE NAME: also of threads without a sample
+faults_are_whole() { # PROFILE NAME
 	local faults counted
-	faults=$(countersink report --json -e page-faults "$1" | tr -d ' \n' | sed 's/.*"name":"page-faults[:u]*","unit":"count","sum":\([0-9]*\).*/\1/')
-	counted=$(tr -d ' \n' <json | sed 's/.*"name":"page-faults[:u]*","value":\([0-9]*\).*/\1/')
-	ok "$2: another event has what was counted: $faults of $counted" test "$faults" -gt 0 -a "$faults" = "$counted"
+	faults=$(sum_of page-faults "$1") counted=$(count_of page-faults <json)
+	ok "$2: rows have all page faults that were counted: $faults of $counted" test "$faults" -gt 0 -a "$faults" = "$counted"
 }
 faults_are_whole one.pb.gz "a process"
 
@@ -154,7 +149,7 @@ if is_root && mount -t cgroup -o perf_event none counted 2>/dev/null && mkdir co
 	work all_ns -o counted.pb.gz -e task-clock --cgroup counted/countersink.$$
 	end_attach
 	is $status 0 "a control group of version 1: status 0"
-	is "$(cpu_ns counted.pb.gz)" "$(tr -d ' \n' <json | sed 's/.*"name":"task-clock[:u]*","value":\([0-9]*\).*/\1/')" \
+	is "$(sum_of task-clock counted.pb.gz)" "$(count_of task-clock <json)" \
 		"a control group of version 1: the samples have what was counted"
 	end_target
 	wait_until 30 rmdir counted/countersink.$$
@@ -193,7 +188,7 @@ if command -v python3 >/dev/null; then
 	read -r -t 60 answer <&4
 	end_attach
 	end_target
-	sum=$(cpu_ns zombie.pb.gz)
+	sum=$(sum_of task-clock zombie.pb.gz)
 	ok "a child that had ended, and is waited for later: $sum ns are less than the 300 ms that it had used" test "$answer" = waited -a "${sum:-0}" -lt 200000000
 else
 	skip "a child that had ended, and is waited for later" "python3 is not installed"
@@ -208,7 +203,7 @@ unlike "$(countersink report faults_all.pb.gz 2>&1)" 'kernel: exits and switches
 printf 'work\nlook\n' | attach -o command.pb.gz -e task-clock -- sh -c '"$1"; exit 3' sh "$TARGETS/switches" >out 2>err
 is $? 3 "a command: its status"
 read -r own children thread <out
-sum=$(cpu_ns command.pb.gz)
+sum=$(sum_of task-clock command.pb.gz)
 ok "a command: $sum ns are at least $((own + children))" test "$sum" -ge $((own + children))
 
 done_testing

@@ -83,6 +83,10 @@ exhausted "$COUNTERSINK" attach -- "$TARGETS/burn" 100 >out 2>err
 is "$?:$(grep -c '^burn ' out)" "0:1" "attach without lockable memory runs the command"
 like "$(cat err)" "^countersink: no samples, the counts alone: $remedy\$" "attach without lockable memory reports that there are counts only"
 like "$(cat err)" '^  counted     task-clock [0-9.]+ m?s in the whole tree$' "attach without lockable memory counts"
+exhausted "$COUNTERSINK" attach -e page-faults -o counted.pb.gz -- "$TARGETS/burn" 10 >out 2>err
+"$COUNTERSINK" report counted.pb.gz >out
+like "$(cat out)" '^[1-9][0-9]* of page-faults in ' "attach without lockable memory: the profile has what was counted"
+like "$(cat out)" ' 100[.]00 +([1-9][0-9]*) +100[.]00 +\1 +\[not sampled\]$' "attach without lockable memory: all of it is in a row of its own"
 exhausted -k 32 "$COUNTERSINK" attach -- "$TARGETS/burn" 100 >out 2>err
 like "$(cat err)" "^countersink: stacks are walked by frame pointers, since [0-9]+ KiB for each CPU are too little for copies of them: $remedy\$" \
 	"attach with a few lockable pages walks by frame pointers"

@@ -374,6 +374,7 @@ cat >jmh <<-'PY'
 	    json.dump(rows, file)
 PY
 chmod +x jmh
+# At 5 %, seven pairs are enough: a machine on which a run takes a second, as was met, has time for them.
 gate --suite=jmh --min-share 90% --threshold 15% --alpha 5% --screen 0 --confirm 10 --max-time 100 --vs './jmh 1' -- ./jmh 5
 is $? 3 "JMH: a slower benchmark: status 3" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^not ok 1 - org\.x\.Own\.hash: .* regressed: ' "JMH: it is named, by its class and method"

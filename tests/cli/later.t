@@ -25,7 +25,7 @@ both() {
 }
 
 begin() {
-	stolen_before=$(stolen_ns)
+	stolen_before=$(steal_counter)
 	rm -f up hold clock
 	mkfifo up hold
 }

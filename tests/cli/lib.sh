@@ -173,13 +173,13 @@ unprivileged() {
 	fi
 }
 
-# What the host took from all CPUs, in ns: it is in the time of samples, as in the clock that takes them, and not in that
-# of processes.
-stolen_ns() {
+# What the host took from all CPUs since they started, in ns. Events of clocks count it; the kernel accounts it to no
+# process.
+steal_counter() {
 	awk -v tick="$(getconf CLK_TCK)" '/^cpu / { printf "%.0f\n", $9 * 1e9 / tick }' /proc/stat
 }
-stolen_since() { # NS: of stolen_ns. It has whole ticks: where it moves at all, one more may be under way.
-	echo $(($(stolen_ns) - $1)) "$(getconf CLK_TCK)" | awk '{ printf "%.0f\n", $1 ? $1 + 1e9 / $2 : 0 }'
+stolen_since() { # NS: what steal_counter was. It has whole ticks: where it moves at all, one more may be under way.
+	echo $(($(steal_counter) - $1)) "$(getconf CLK_TCK)" | awk '{ printf "%.0f\n", $1 ? $1 + 1e9 / $2 : 0 }'
 }
 
 # wait_until SECONDS COMMAND...: wait for a condition, not for a time; 1 if it did not come true in three times what is more than

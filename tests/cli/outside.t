@@ -37,7 +37,7 @@ for row in report['rows']:
 usage = int(facts['user_ns'][0]) + int(facts['sys_ns'][0])
 total = sum(row['self'] for row in report['rows'])
 # CPU time that the machine's host took away: perf's clock goes on meanwhile, the programs' and wait4's do not.
-stolen = 1e9 * int(sys.argv[2]) / os.sysconf('SC_CLK_TCK')
+stolen = int(sys.argv[2])
 # The kernel's two clocks differ by a millisecond a process.
 if not -0.01 * usage - 1e6 * sum(nr.values()) <= total - usage <= 0.01 * usage + 1e6 * sum(nr.values()) + stolen:
     print('all rows are', total / usage, 'of the CPU time')
@@ -61,12 +61,9 @@ for name in left_out:
         print(name, 'is not to be shown')
 P
 
-stolen() { # ticks
-	awk '/^cpu / { print $9 }' /proc/stat
-}
-chain_stolen=$(stolen)
+chain_stolen=$(steal_counter)
 judge() {
-	python3 judge.py "$1" $(($(stolen) - chain_stolen))
+	python3 judge.py "$1" "$(stolen_since "$chain_stolen")"
 }
 
 # chain NAME STATUS COMMAND...: run it, and judge.
@@ -76,7 +73,7 @@ chain() {
 	for chain_try in 1 2 3; do
 		: >log
 		chmod 666 log
-		chain_stolen=$(stolen)
+		chain_stolen=$(steal_counter)
 		"${AS[@]}" "${BOUND[@]}" countersink -o c.pb.gz -- "$@" >out 2>err
 		chain_ended="$? $(cat out)"
 		chain_wrong=$(judge c.pb.gz)
@@ -185,7 +182,7 @@ P
 for how in fork vfork; do
 	for chain_try in 1 2 3; do
 		: >log
-		chain_stolen=$(stolen)
+		chain_stolen=$(steal_counter)
 		armed=$(countersink -o m.pb.gz -- python3 many.py $how 2>err)
 		chain_wrong=$(judge m.pb.gz)
 		[ "$chain_wrong" ] || break

@@ -20,23 +20,15 @@ profile_options=
 profile() {
 	profile_name=$1
 	shift
-	stolen=$(stolen_ticks)
+	stolen_before=$(steal_counter)
 	# shellcheck disable=SC2086 # several options
 	run_as "$COUNTERSINK" $profile_options -o "$profile_name.pb.gz" -- "$TARGETS/rusage" "$profile_name.cpu" "$@" \
 		>"$profile_name.out" 2>"$profile_name.err"
 	profile_status=$?
-	# The counter shows whole ticks: where it moves at all, one more may be under way.
-	stolen=$(($(stolen_ticks) - stolen + (stolen > 0)))
-	echo "stolen $((stolen * 1000000000 / $(getconf CLK_TCK)))" >"$profile_name.stolen"
+	echo "stolen $(stolen_since "$stolen_before")" >"$profile_name.stolen"
 	is $profile_status 0 "$profile_name: the status is as without us" || diag "$(cat "$profile_name.err")"
 	"$SRC/tests/cli/profile_facts" "$profile_name.pb.gz" >"$profile_name.facts" 2>"$profile_name.why" ||
 		diag "$(cat "$profile_name.why" "$profile_name.err")"
-}
-
-# Ticks that the host took from all CPUs of a virtual machine. They are in the clock that perf events count, and not
-# in what the kernel accounts to processes.
-stolen_ticks() {
-	awk '$1 == "cpu" { print $9 + 0 }' /proc/stat
 }
 
 # The profile's CPU time against what the kernel accounted to the same processes: within 2 %, and what was stolen.

@@ -17,9 +17,6 @@ counted() {
 # What the kernel accounts to the same processes, the measuring program included. A clock event also runs while the host
 # or an interrupt has the CPU, which the kernel accounts to no process: what the host took, of all CPUs, is known; and one try
 # in quiet is enough.
-stolen() { # ns
-	awk -v tick="$(getconf CLK_TCK)" '/^cpu / { printf "%.0f\n", $9 * 1e9 / tick }' /proc/stat
-}
 accounted() { # COUNTED ACCOUNTED STOLEN: within 2 %, and what was stolen
 	awk -v a="$1" -v b="$2" -v stolen="$3" 'BEGIN { exit !(b > 0 && a > 0.98 * b && a < 1.02 * b + stolen) }'
 }
@@ -27,10 +24,9 @@ spin="$TARGETS/static_spin"
 tree_is_accounted() { # AS_WHOM...
 	for try in 1 2 3 4 5; do
 		rm -f "cpu$try"
-		stolen_before=$(stolen)
+		stolen_before=$(steal_counter)
 		"$@" countersink -o t.pb.gz -- "$TARGETS/rusage" "cpu$try" sh -c '"$0" 0.3 & "$0" 0.2; wait' "$spin" 2>err || return 1
-		stolen=$(($(stolen) - stolen_before))
-		[ $stolen = 0 ] || stolen=$((stolen + 1000000000 / $(getconf CLK_TCK))) # one more tick may be under way
+		stolen=$(stolen_since "$stolen_before")
 		accounted "$(counted task-clock)" "$(cat "cpu$try")" $stolen && return
 		echo "counted $(counted task-clock), accounted $(cat "cpu$try"), stolen $stolen"
 	done

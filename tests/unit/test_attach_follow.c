@@ -329,9 +329,17 @@ static void test_number_again(void)
 	csink_attach_images_free(&images);
 
 	images = gone_on(pid);
+	csink_attach_images_thread(&images, pid, pid + 1, 2000);
 	csink_attach_images_exit(&images, pid, pid + 1, 3000);
 	add_sample(&images, pid, 200 * MS);
 	is_num(images.nr, 1, "the end of another of its threads is none");
+	csink_attach_images_free(&images);
+
+	images = gone_on(pid);
+	csink_attach_images_thread(&images, pid, pid + 1, 2000);
+	csink_attach_images_exit(&images, pid, pid, 3000);
+	csink_attach_images_thread(&images, pid, pid + 1, 200 * MS);
+	is_num(images.nr, 1, "nor is that of its first thread, while another one goes on");
 	csink_attach_images_free(&images);
 
 	images = gone_on(pid);

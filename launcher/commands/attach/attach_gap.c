@@ -9,29 +9,22 @@
 
 #define LITTLE 100 /* one part in so many of the CPU time is not worth a note */
 
-/* Else the profile has no CPU time. */
-static bool counts_cpu(const struct csink_attach_counters *c)
-{
-	for (uint32_t i = 0; i < c->nr_events; i++)
-		if (c->events[i].spec.rec.flags & CSINK_EVENT_CPU_NS && !c->events[i].err)
-			return true;
-	return false;
-}
-
 int64_t csink_attach_gap(struct csink_attach_follow *f, uint64_t event_ns)
 {
 	const struct csink_attach_counters *c = &f->counters;
 	/* Else events may count what no clock is read of. */
 	bool is_whole = !f->outside->attached_gap_has_more && !c->no_rings && !c->rings.nr_lost;
 
-	return counts_cpu(c) ? csink_attach_clock_gap(&f->clock, event_ns, is_whole) : 0;
+	if (csink_attach_counters_cpu_event(c) < 0)
+		return 0;
+	return csink_attach_clock_gap(&f->clock, event_ns, is_whole);
 }
 
 void csink_attach_gap_note(const struct csink_attach_follow *f, struct csink_outside *outside)
 {
 	const struct csink_attach_clock *clock = &f->clock;
 
-	if (!counts_cpu(&f->counters))
+	if (csink_attach_counters_cpu_event(&f->counters) < 0)
 		return;
 	if (!clock->is_known)
 		csink_outside_note(outside,

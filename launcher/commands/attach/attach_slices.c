@@ -39,26 +39,8 @@ void csink_attach_slices_begin(struct csink_attach_slices *a, struct csink_attac
 	csink_slices_start(a->s);
 }
 
-static void add_events(struct csink_attach_given *given, const struct csink_profile *profile)
-{
-	for (uint32_t i = 0; i < profile->nr_types; i++) {
-		const char *name = csink_profile_text(profile, profile->types[i].name);
-		struct csink_outside_given *event = given->events, *end = event + given->nr_events;
-
-		while (event < end && strcmp(event->name, name) != 0)
-			event++;
-		if (event == given->events + CSINK_ARRAY_SIZE(given->events))
-			return;
-		if (event == end) {
-			snprintf(event->name, sizeof(event->name), "%s", name);
-			given->nr_events++;
-		}
-		event->sum = csink_add(event->sum, csink_profile_sum(profile, i));
-	}
-}
-
-/* The totals of a slice that is not the last one are not known: what no sample has of them is in the last one. But each
- * has its part of the gap. @given  set to what it has. */
+/* The totals of a slice that is not the last one are not known: outside has no counts, and what no sample has of them
+ * is in the last one. But each has its part of the gap. @given  set to what it has. */
 static int make(const struct csink_attach_slices *a, const struct csink_outside *outside, uint64_t end_ns, bool is_last,
 		struct csink_attach_given *given, struct csink_profile **out)
 {
@@ -66,8 +48,6 @@ static int make(const struct csink_attach_slices *a, const struct csink_outside 
 	struct csink_outside own = *outside;
 	int err;
 
-	own.attached_given = a->given->events;
-	own.nr_attached_given = a->given->nr_events;
 	own.attached_cpu_ns =
 		is_last ? own.attached_cpu_ns - CSINK_MIN((uint64_t)a->given->cpu_ns, own.attached_cpu_ns) : 0;
 	own.attached_gap_ns = (is_last ? outside->attached_gap_ns : a->next_gap_ns) - a->given->gap_ns;
@@ -76,12 +56,15 @@ static int make(const struct csink_attach_slices *a, const struct csink_outside 
 	slice.outside = &own;
 	slice.former_processes = a->nr_processes;
 	slice.former_threads = a->nr_threads;
+	slice.former_sums = a->given->sums;
 	err = csink_collect_slice_directory(a->directory.path, &slice, out);
 	if (err)
 		return err;
 	given->gap_ns = CSINK_MAX(own.attached_gap_ns, (int64_t)0);
 	given->cpu_ns = csink_attach_gap_sum(*out) - given->gap_ns;
 	given->gap_ns += csink_attach_gap_take_off(*out, own.attached_gap_ns);
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(given->sums); i++)
+		given->sums[i] = i < (*out)->nr_types ? csink_profile_sum(*out, i) : 0;
 	return 0;
 }
 
@@ -100,7 +83,8 @@ static int write_slice(struct csink_attach_slices *a, const struct csink_outside
 	}
 	a->given->cpu_ns += given.cpu_ns;
 	a->given->gap_ns += given.gap_ns;
-	add_events(a->given, profile);
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(given.sums); i++)
+		a->given->sums[i] = csink_add(a->given->sums[i], given.sums[i]);
 	return 0;
 }
 

@@ -24,11 +24,10 @@ struct csink_attach_slices {
 	int64_t next_gap_ns;
 
 	struct csink_attach_given {
-		int64_t cpu_ns; /* of what events counted */
-		int64_t gap_ns; /* beside that: see attach_gap.h */
-		struct csink_outside_given events[CSINK_MAX_EVENTS + 1];
-		uint32_t nr_events;
-	} * given; /* shared: what slices have */
+		int64_t cpu_ns;                     /* of what events counted */
+		int64_t gap_ns;                     /* beside that: see attach_gap.h */
+		int64_t sums[CSINK_MAX_EVENTS + 1]; /* by type, which are the same ones in all slices */
+	} * given;                                  /* shared: what slices have */
 };
 
 /** Memory that children share. Returns 0 or -ENOMEM. Context: init. */
