@@ -72,7 +72,8 @@ static void make_attr(const struct csink_attach_counters *c, struct csink_attach
 		attr->sample_period = 0;
 		return;
 	}
-	attr->sample_type |= PERF_SAMPLE_PERIOD;
+	if (c->has_period)
+		attr->sample_type |= PERF_SAMPLE_PERIOD;
 	if (c->has_read) {
 		attr->sample_type |= PERF_SAMPLE_READ;
 		attr->read_format |= PERF_FORMAT_GROUP; /* the others of the group, too, in the order of opening */
@@ -275,6 +276,10 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 	*less = 0;
 	c->anchor_fd = c->at_exec && !c->in_run ? csink_outside_open_anchor() : -1;
 	c->has_read = true;
+	/* Where it was asked for, the kernel samples a software event each time that it occurs, whatever its period is.
+	 */
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		c->has_period |= c->events[i].spec.attr.freq && leads_group(c, i);
 	c->stack_bytes = c->stack_bytes ? c->stack_bytes : CSINK_ATTACH_STACK_BYTES;
 	for (uint32_t i = 0; !err && i < c->nr_events; i++) {
 		c->events[i].column = -1;

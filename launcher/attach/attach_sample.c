@@ -48,7 +48,7 @@ bool csink_attach_sample_read(const struct csink_attach_counters *c, const struc
 	memcpy(&s->pid, &ids, sizeof(s->pid));
 	memcpy(&s->tid, (char *)&ids + sizeof(s->pid), sizeof(s->tid));
 	s->time_ns = next(&fields);
-	s->period = next(&fields);
+	s->period = c->has_period ? next(&fields) : 0;
 	if (c->has_read) {
 		s->nr_values = next(&fields);
 		next_run(&fields, 2); /* time enabled, running */

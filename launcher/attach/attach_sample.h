@@ -5,8 +5,8 @@
 #include "launcher/attach/attach_counters.h"
 
 struct csink_attach_sample {
-	uint64_t id, ip, time_ns, period;
-	const uint64_t *values; /* of the event, and of the others of its group that opened */
+	uint64_t id, ip, time_ns, period; /* period: 0 without c->has_period */
+	const uint64_t *values;           /* of the event, and of the others of its group that opened */
 	uint64_t nr_values;
 	int32_t pid, tid;
 	const uint64_t *callchain, *regs;

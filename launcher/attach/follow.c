@@ -146,17 +146,17 @@ static void weigh(struct csink_attach_follow *f, const struct csink_attach_sampl
 {
 	const struct csink_attach_counters *c = &f->counters;
 	const struct csink_attach_event *end = c->events + c->nr_events;
-	uint64_t k = 0;
+	uint64_t period = c->has_period ? s->period : event->attr.sample_period, k = 0;
 
 	if (!c->has_read) {
-		weights[event->column] = s->period;
+		weights[event->column] = period;
 		return;
 	}
 	for (const struct csink_attach_event *member = event; member < end && k < s->nr_values; member++) {
 		if (member->err)
 			continue;
 		weights[member->column] =
-			count_since_last(f, s->id | k << MEMBER_SHIFT, owner, s->values[k], k ? 0 : s->period);
+			count_since_last(f, s->id | k << MEMBER_SHIFT, owner, s->values[k], k ? 0 : period);
 		k++;
 	}
 }

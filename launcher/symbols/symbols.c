@@ -444,6 +444,8 @@ static int resolve(struct csink_batch *batch, const struct csink_object *object,
 	if (!err && files->main.elf)
 		err = csink_elf_v8_builtins(batch, files->main.elf);
 	if (!err && files->main.elf)
+		csink_elf_init_and_fini(batch, files->main.elf);
+	if (!err && files->main.elf)
 		csink_elf_unwind_starts(batch, files->main.elf, object->path);
 	csink_batch_fill_rest(batch);
 	if (csink_demangle_refused())

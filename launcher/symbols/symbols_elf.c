@@ -378,3 +378,20 @@ int csink_elf_plt(struct csink_batch *batch, Elf *elf)
 	free(stubs.all);
 	return 0;
 }
+
+void csink_elf_init_and_fini(struct csink_batch *batch, Elf *elf)
+{
+	static const char *const sections[][2] = {{".init", "_init"}, {".fini", "_fini"}};
+	struct csink_profile_function function = {0};
+	GElf_Shdr shdr;
+
+	for (uint32_t s = 0; s < CSINK_ARRAY_SIZE(sections); s++) {
+		if (!csink_elf_section(elf, SHT_PROGBITS, sections[s][0], &shdr))
+			continue;
+		csink_symbol_name(batch->p, sections[s][1], "", &function);
+		for (uint32_t i = csink_batch_lower(batch, shdr.sh_addr);
+		     i < batch->nr && batch->wants[i].address - shdr.sh_addr < shdr.sh_size; i++)
+			if (!batch->found[i].function)
+				batch->found[i].function = csink_profile_function_add(batch->p, &function);
+	}
+}

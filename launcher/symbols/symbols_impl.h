@@ -84,6 +84,9 @@ void csink_elf_each_relocation(Elf *elf, void (*take)(void *arg, Elf_Scn *symbol
 /** Name what is in procedure linkage tables and has no name yet: "foo@plt". Returns 0 or -ENOMEM. */
 int csink_elf_plt(struct csink_batch *batch, Elf *elf);
 
+/** Name what is in .init and .fini, which are a function each, and has no name yet. */
+void csink_elf_init_and_fini(struct csink_batch *batch, Elf *elf);
+
 /** Name V8's builtins that have no name yet as its symbol table would: "Builtins_ArrayMap". Returns 0 or -ENOMEM. */
 int csink_elf_v8_builtins(struct csink_batch *batch, Elf *elf);
 

@@ -96,6 +96,13 @@ else
 	skip "samples --json prints valid JSON" "there is no python3 to read it"
 fi
 countersink persist attach "$id"
+id=$(countersink persist detach -e page-faults:u:period=10 -p "$target" -m 4)
+tell old
+tell new
+countersink persist samples "$id" >out
+is_about "$(wc -l <out)" 300 "one of ten faults has a sample"
+is "$(grep -vcE ': +10 page-faults:u: ' out)" 0 "its weight is ten"
+countersink persist attach "$id"
 id=$(countersink persist detach -e page-faults:u:period=1 -p "$target" -m 4)
 for _ in 1 2 3 4 5; do
 	tell old

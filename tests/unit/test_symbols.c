@@ -309,6 +309,12 @@ static void test_separate(void)
 	snprintf(want, sizeof(want), "[alone+%#llx]", (unsigned long long)descend);
 	is_str(name(&a, 0, 0), want, "without symbols, a function is named after its start");
 	forget(&a);
+	for (int is_fini = 0; is_fini < 2; is_fini++) {
+		resolve_one(stripped, directory, symbol_value(target, is_fini ? "_fini" : "_init") + 4, &a);
+		is_str(name(&a, 0, 0), is_fini ? "_fini" : "_init",
+		       "without symbols, what is run first and last is named");
+		forget(&a);
+	}
 
 	shell("cd %s && objcopy --add-gnu-debuglink=alone.debug alone", directory);
 	resolve_one(stripped, directory, churn + 4, &a);

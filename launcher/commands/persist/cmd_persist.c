@@ -133,12 +133,14 @@ static void complete_attr(struct csink_event_spec *spec, const struct csink_pers
 	if (!event->pages)
 		return;
 	spec->attr.write_backward = 1;
-	spec->attr.sample_type =
-		PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
-	if (spec->attr.sample_period || spec->attr.freq)
-		return;
-	spec->attr.freq = 1;
-	spec->attr.sample_freq = CSINK_DEFAULT_FREQUENCY;
+	spec->attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+	if (!spec->attr.sample_period && !spec->attr.freq) {
+		spec->attr.freq = 1;
+		spec->attr.sample_freq = CSINK_DEFAULT_FREQUENCY;
+	}
+	/* Else the kernel would sample a software event each time that it occurs. */
+	if (spec->attr.freq)
+		spec->attr.sample_type |= PERF_SAMPLE_PERIOD;
 }
 
 /* Report if the process could not be stopped while its threads were listed. */
