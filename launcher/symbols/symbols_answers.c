@@ -43,6 +43,8 @@ static int resolve(struct csink_batch *batch, const struct csink_elfs *elfs, Dwa
 	if (!err && dwarf)
 		err = csink_dwarf_resolve(batch, dwarf, NULL);
 	if (!err && elfs->main)
+		csink_elf_init_and_fini(batch, elfs->main);
+	if (!err && elfs->main)
 		csink_elf_unwind_starts(batch, elfs->main, elfs->path);
 	csink_batch_fill_rest(batch);
 	return err ? err : csink_profile_error(batch->p);

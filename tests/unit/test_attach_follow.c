@@ -142,7 +142,7 @@ static void sample(int32_t pid, uint64_t time_ns, bool in_kernel)
 		struct perf_event_header head;
 		uint64_t id, ip;
 		int32_t pid, tid;
-		uint64_t time_ns, period, abi, pc;
+		uint64_t time_ns, abi, pc;
 	} *at = (struct record *)((char *)rings->at[0].page + rings->page_bytes + rings->at[0].page->data_head);
 
 	*at = (struct record){{.type = PERF_RECORD_SAMPLE,
@@ -153,7 +153,6 @@ static void sample(int32_t pid, uint64_t time_ns, bool in_kernel)
 			      pid,
 			      pid,
 			      time_ns,
-			      MS,
 			      PERF_SAMPLE_REGS_ABI_64,
 			      0x5000};
 	rings->at[0].page->data_head += sizeof(*at);
