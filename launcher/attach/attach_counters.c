@@ -276,10 +276,6 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 	*less = 0;
 	c->anchor_fd = c->at_exec && !c->in_run ? csink_outside_open_anchor() : -1;
 	c->has_read = true;
-	/* Where it was asked for, the kernel samples a software event each time that it occurs, whatever its period is.
-	 */
-	for (uint32_t i = 0; i < c->nr_events; i++)
-		c->has_period |= c->events[i].spec.attr.freq && leads_group(c, i);
 	c->stack_bytes = c->stack_bytes ? c->stack_bytes : CSINK_ATTACH_STACK_BYTES;
 	for (uint32_t i = 0; !err && i < c->nr_events; i++) {
 		c->events[i].column = -1;
@@ -294,6 +290,9 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 	needs = needs_read(c);
 	c->lacks_read = needs && !c->has_read;
 	c->has_read = needs && c->has_read;
+	/* The kernel samples a software event whose period is asked for each time that it occurs. */
+	for (uint32_t i = 0; i < c->nr_events && !c->has_read; i++)
+		c->has_period |= c->events[i].samples && !c->events[i].err && c->events[i].spec.attr.freq;
 	err = c->in_run ? 0 : prepare_rings(c, less, size);
 	for (uint32_t i = 0; c->no_rings && i < c->nr_events; i++)
 		c->events[i].samples = false;

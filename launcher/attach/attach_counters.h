@@ -41,7 +41,7 @@ struct csink_attach_counters {
 	uint32_t nr_events, nr_columns;
 	enum csink_attach_stacks stacks;
 	bool has_read;   /* samples carry the counts of their group in their thread */
-	bool has_period; /* they carry their period, which the kernel adapts; else it is their event's */
+	bool has_period; /* they carry their period, which the kernel adapts for some of the events; else it is fixed */
 	bool lacks_read; /* they should, but the kernel has none of what is inherited (before Linux 6.13) */
 	bool inherit;    /* what the threads start is counted, too */
 	bool at_exec;    /* off until the thread, or what it starts, executes a program */

@@ -7,6 +7,8 @@
 #include "launcher/base/message.h"
 #include "launcher/session/outside.h"
 
+#define LITTLE 256 /* less than this part of a count is not worth its row */
+
 /* Returns the sum of what an event counted on all CPUs. */
 static uint64_t read_sum(const struct csink_attach_counters *c, uint32_t event, struct csink_event_times *times)
 {
@@ -35,7 +37,6 @@ static void add_count(const struct csink_attach_event *event, uint64_t value, ui
 {
 	const struct csink_event_spec *spec = &event->spec;
 	double scaled = (double)value;
-	bool is_scaled;
 	char why[CSINK_WHY_BYTES];
 
 	if (!running_ns && (could_ns || spec->cpus[0]) && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
@@ -47,11 +48,12 @@ static void add_count(const struct csink_attach_event *event, uint64_t value, ui
 	if (!value && running_ns && csink_event_doubt_zero(spec, why, sizeof(why)))
 		csink_outside_note(out, "%s %s", spec->rec.name, why);
 	/* A software event needs no counter, and is never kept waiting for one. */
-	is_scaled = spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < could_ns;
-	if (is_scaled)
+	if (spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < could_ns)
 		scaled *= (double)could_ns / (double)running_ns;
 	csink_outside_add_count(out, spec, (uint64_t)(scaled + 0.5), could_ns, running_ns);
-	out->counts[out->nr_counts - 1].column = is_scaled || spec->scale != 1 ? -1 : event->column;
+	/* Where it had a counter all the time, the times differ by what it takes to stop events one after the other. */
+	if (spec->scale == 1 && scaled <= (double)value + (double)value / LITTLE)
+		out->counts[out->nr_counts - 1].column = event->column;
 	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->has_attached_cpu) {
 		out->has_attached_cpu = 1;
 		out->attached_cpu_ns = value;

@@ -22,9 +22,8 @@
 
 /* ---- what a sample weighs ---- */
 
-/* What the thread's event counted since its last sample; unless there is memory for it: otherwise. */
-static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t event, uint32_t owner, uint64_t value,
-				 uint64_t otherwise)
+/* What the thread's event counted since its last sample; 0: there is no memory for it. */
+static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t event, uint32_t owner, uint64_t value)
 {
 	uint32_t number = CSINK_TABLE_INTERN(
 		f->last_index, (uint32_t)csink_hash_pair(event, owner),
@@ -34,7 +33,7 @@ static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t event, 
 	uint64_t since;
 
 	if (!number)
-		return otherwise;
+		return 0;
 	last = &f->last[number - 1];
 	since = value >= last->value ? value - last->value : value;
 	last->value = value;
@@ -146,17 +145,16 @@ static void weigh(struct csink_attach_follow *f, const struct csink_attach_sampl
 {
 	const struct csink_attach_counters *c = &f->counters;
 	const struct csink_attach_event *end = c->events + c->nr_events;
-	uint64_t period = c->has_period ? s->period : event->attr.sample_period, k = 0;
+	uint64_t k = 0;
 
 	if (!c->has_read) {
-		weights[event->column] = period;
+		weights[event->column] = c->has_period ? s->period : event->attr.sample_period;
 		return;
 	}
 	for (const struct csink_attach_event *member = event; member < end && k < s->nr_values; member++) {
 		if (member->err)
 			continue;
-		weights[member->column] =
-			count_since_last(f, s->id | k << MEMBER_SHIFT, owner, s->values[k], k ? 0 : period);
+		weights[member->column] = count_since_last(f, s->id | k << MEMBER_SHIFT, owner, s->values[k]);
 		k++;
 	}
 }

@@ -144,6 +144,7 @@ static bool is_anothers(struct csink_attach_image *image, uint64_t time_ns)
 	if (image->state != CSINK_REC_EXITED || image->goes_on || csink_attach_is_near(image->end_ns, time_ns))
 		return false;
 	image->goes_on = csink_proc_was_there(image->pid, image->end_ns);
+	image->first_has_ended &= !image->goes_on;
 	return !image->goes_on;
 }
 
@@ -362,6 +363,8 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 	/* The end of the process, be it with a thread that has had no sample since its events ended; others may go on.
 	 */
 	image = tid == pid ? image_of(images, pid, &number) : NULL;
+	if (image)
+		image->first_has_ended = true;
 	if (image && image->nr_living <= (living && living->image == number))
 		image->goes_on = false;
 	if (!living || living->image == NO_IMAGE || images->at[living->image]->pid != pid)
@@ -370,8 +373,11 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 	image->threads[living->thread].end_ns = time_ns;
 	living->image = NO_IMAGE;
 	image->end_ns = time_ns;
-	if (image->nr_living && !--image->nr_living)
-		image->state = CSINK_REC_EXITED;
+	if (!image->nr_living || --image->nr_living)
+		return;
+	image->state = CSINK_REC_EXITED;
+	if (image->first_has_ended)
+		image->goes_on = false;
 }
 
 void csink_attach_images_note_going_on(struct csink_attach_images *images, int32_t pid)
@@ -379,8 +385,10 @@ void csink_attach_images_note_going_on(struct csink_attach_images *images, int32
 	uint32_t number;
 	struct csink_attach_image *image = image_of(images, pid, &number);
 
-	if (image)
-		image->goes_on = true;
+	if (!image)
+		return;
+	image->goes_on = true;
+	image->first_has_ended = false;
 }
 
 void csink_attach_images_note_source(struct csink_attach_images *images, int32_t pid, uint32_t source)

@@ -49,10 +49,11 @@ struct csink_attach_image {
 	bool has_run; /* a sample was in the program, and not in the kernel's exec of it; stays false where no exec was
 			 seen or awaited */
 	bool goes_on; /* its last thread's events have ended, and it has not */
-	bool is_injected; /* our library is mapped: the process samples itself, and records */
-	uint32_t epoch;   /* how many mappings have been replaced */
-	uint32_t source;  /* the oldest (csink_attach_fd) whose events have the record of its fork or exec: all its
-			     threads have these */
+	bool first_has_ended; /* its first thread has, and is not known to go on; others may */
+	bool is_injected;     /* our library is mapped: the process samples itself, and records */
+	uint32_t epoch;       /* how many mappings have been replaced */
+	uint32_t source;      /* the oldest (csink_attach_fd) whose events have the record of its fork or exec: all its
+				 threads have these */
 	struct csink_attach_mapping *mappings;
 	uint32_t nr_mappings, cap_mappings, last_mapping;
 	struct csink_attach_thread *threads;

@@ -386,11 +386,14 @@ void csink_elf_init_and_fini(struct csink_batch *batch, Elf *elf)
 	GElf_Shdr shdr;
 
 	for (uint32_t s = 0; s < CSINK_ARRAY_SIZE(sections); s++) {
-		if (!csink_elf_section(elf, SHT_PROGBITS, sections[s][0], &shdr))
+		Elf_Scn *scn = csink_elf_section(elf, SHT_PROGBITS, sections[s][0], &shdr);
+		const Elf_Data *data = scn && shdr.sh_flags & SHF_EXECINSTR ? elf_getdata(scn, NULL) : NULL;
+
+		if (!data)
 			continue;
 		csink_symbol_name(batch->p, sections[s][1], "", &function);
 		for (uint32_t i = csink_batch_lower(batch, shdr.sh_addr);
-		     i < batch->nr && batch->wants[i].address - shdr.sh_addr < shdr.sh_size; i++)
+		     i < batch->nr && batch->wants[i].address - shdr.sh_addr < data->d_size; i++)
 			if (!batch->found[i].function)
 				batch->found[i].function = csink_profile_function_add(batch->p, &function);
 	}

@@ -61,8 +61,8 @@ attach_for() {
 sum_of() { # EVENT PROFILE
 	countersink report --json -n 1 "$2" | tr -d ' \n' | sed 's/.*"name":"'"$1"'[:u]*","unit":"[a-z]*","sum":\([0-9]*\).*/\1/'
 }
-sampled_of() { # EVENT PROFILE: without rows in brackets
-	countersink export -f folded -e "$1" "$2" | awk '!/\[[^;]*\] [0-9]+$/ { sum += $NF } END { printf "%.0f\n", sum }'
+sampled_of() { # EVENT PROFILE: without what no sample has
+	countersink export -f folded -e "$1" "$2" | awk '!/\[not sampled\] [0-9]+$/ { sum += $NF } END { printf "%.0f\n", sum }'
 }
 count_of() { # EVENT <JSON
 	tr -d ' \n' | sed 's/.*"name":"'"$1"'[:u]*","value":\([0-9]*\).*/\1/'

@@ -339,6 +339,9 @@ static void test_number_again(void)
 	csink_attach_images_exit(&images, pid, pid, 3000);
 	csink_attach_images_thread(&images, pid, pid + 1, 200 * MS);
 	is_num(images.nr, 1, "nor is that of its first thread, while another one goes on");
+	csink_attach_images_exit(&images, pid, pid + 1, 201 * MS);
+	csink_attach_images_thread(&images, pid, pid + 1, 400 * MS);
+	is_num(images.nr, 2, "until that one has ended, too");
 	csink_attach_images_free(&images);
 
 	images = gone_on(pid);
