@@ -24,6 +24,7 @@ with() {
 }
 start() { # ROTATE COMMAND...: in the background, until there is a file `go`
 	rm -rf go out/* shm/* whole copy
+	begin_whole
 	exec="exec" with "$@" >said 2>err &
 	program=$!
 }

@@ -53,6 +53,7 @@ start() { # OUTPUT OPTION... -- COMMAND...: in the background; the command goes 
 	rm -rf go shm/*
 	output=$1
 	shift
+	begin_whole
 	countersink -q -o "$output" --keep=0 "$@" >out 2>err &
 	launcher=$!
 }
@@ -364,6 +365,7 @@ if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
 	skip "a full disk" "only root can mount a small file system"
 else
 	mkdir -p small
+	begin_whole
 	# shellcheck disable=SC2016
 	unshare -m bash -c '
 		. "$0/tests/cli/lib.sh"
