@@ -54,10 +54,6 @@ static void add_count(const struct csink_attach_event *event, uint64_t value, ui
 	/* Where it had a counter all the time, the times differ by what it takes to stop events one after the other. */
 	if (spec->scale == 1 && scaled <= (double)value + (double)value / LITTLE)
 		out->counts[out->nr_counts - 1].column = event->column;
-	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->has_attached_cpu) {
-		out->has_attached_cpu = 1;
-		out->attached_cpu_ns = value;
-	}
 }
 
 int csink_attach_counters_cpu_event(const struct csink_attach_counters *c)
@@ -105,5 +101,7 @@ void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_ou
 		add_count(&c->events[i], values[i],
 			  c->cgroup_fd < 0 ? csink_event_could_run_ns(times, nr, i) : times[i].enabled_ns,
 			  times[i].running_ns, out);
+		if ((int)i == csink_attach_counters_cpu_event(c))
+			out->attached_cpu_ns = values[i];
 	}
 }

@@ -35,8 +35,7 @@ struct csink_outside {
 	uint64_t wall_ns, user_ns, sys_ns,
 		max_rss_bytes; /* wait4(2) of the command: it and all its waited-for children */
 	uint8_t has_rusage;
-	uint8_t is_attached; /* by attach or top: nothing comes from wait4(2) */
-	uint8_t has_attached_cpu;
+	uint8_t is_attached;           /* by attach or top: nothing comes from wait4(2) */
 	uint64_t attached_cpu_ns;      /* what an event counted of its CPU time */
 	int64_t attached_gap_ns;       /* > 0: what the kernel accounts beside that */
 	uint8_t attached_gap_has_more; /* of switches and exits, which no event counts, and of what else none counted */

@@ -59,7 +59,7 @@ static void parse_sample(const struct samples *samples, const uint64_t *words, s
 		if (samples->event->attr.sample_type & parts[i])
 			found[i] = words[at++];
 	*out = (struct sample){.ip = found[1], .time_ns = found[3], .period = found[8], .order = samples->nr};
-	if (!(samples->event->attr.sample_type & PERF_SAMPLE_PERIOD) && !samples->event->attr.freq)
+	if (!(samples->event->attr.sample_type & PERF_SAMPLE_PERIOD))
 		out->period = samples->event->attr.sample_period;
 	out->pid = (uint32_t)found[2];
 	out->tid = (uint32_t)(found[2] >> 32);
