@@ -87,12 +87,13 @@ void csink_recorded_free(struct csink_recorded *rec)
 	free(rec->images);
 	free(rec->waits);
 	free(rec->timelines);
+	free(rec->filled);
 	if (rec->data)
 		munmap(rec->data, rec->bytes);
 	memset(rec, 0, sizeof(*rec));
 }
 
-/* Zero pages until written: holes of a sparse file, and what it promises but does not have, cost nothing. */
+/* Zeroes: holes of a sparse file, and what it promises but does not have, cost nothing until they are touched. */
 static int allocate(struct csink_recorded *rec, size_t bytes)
 {
 	void *data = mmap(NULL, CSINK_MAX(bytes, 1), PROT_READ | PROT_WRITE,
@@ -138,14 +139,20 @@ struct part {
 	off_t at, bytes;
 };
 
-/* Copy what a part has before @end, leaving holes out. Stops quietly where the file ends. */
-static int read_data(const struct part *part, char *to, off_t end)
+static void fill(struct csink_recorded *rec, off_t from, off_t bytes)
 {
-	off_t hole, at = part->at;
+	for (off_t block = from / CSINK_REC_BLOCK; block * CSINK_REC_BLOCK < from + bytes; block++)
+		rec->filled[block / 64] |= 1ULL << block % 64;
+}
+
+/* Copy what a part has of @rec->bytes, leaving holes out. Stops quietly where the file ends. */
+static int read_data(const struct part *part, struct csink_recorded *rec)
+{
+	char *to = rec->data;
+	off_t hole, at = part->at, end = part->at + (off_t)rec->bytes;
 	int fd = part->fd;
 	ssize_t got;
 
-	end += part->at;
 	while (at < end) {
 		at = lseek(fd, at, SEEK_DATA);
 		if (at < 0)
@@ -160,6 +167,7 @@ static int read_data(const struct part *part, char *to, off_t end)
 			if (!got)
 				return 0;
 			got = CSINK_MAX(got, 0);
+			fill(rec, at - part->at, got);
 		}
 	}
 	return 0;
@@ -197,7 +205,8 @@ static int copy_part(const struct part *part, struct csink_recorded *rec, char *
 		return err;
 	if (allocate(rec, used_bytes(&rec->header, (size_t)part->bytes)))
 		return csink_why(-ENOMEM, why, why_len, "no memory");
-	err = read_data(part, rec->data, (off_t)rec->bytes);
+	rec->filled = calloc(rec->bytes / CSINK_REC_BLOCK / 64 + 1, sizeof(*rec->filled));
+	err = rec->filled ? read_data(part, rec) : -ENOMEM;
 	if (err) {
 		csink_recorded_free(rec);
 		return csink_why(err, why, why_len, "%s", strerror(-err));

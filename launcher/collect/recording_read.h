@@ -55,6 +55,7 @@ struct csink_recorded {
 	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_notes, nr_spawns, nr_timelines, nr_phases, nr_codes,
 		nr_images, nr_waits;
 	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */
+	uint64_t *filled;    /* a bit for each block that has data, and is no hole of the file; NULL: all have */
 	bool is_cut;         /* the file is shorter than its header says */
 	void *data;
 	size_t bytes;
