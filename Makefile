@@ -247,7 +247,8 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/cfi/cfi_close core/cfi/cfi_expr core/cfi/cfi_find core/cfi/cfi_op core/cfi/cfi_program core/cfi/cfi_read core/python_layout \
 	core/go_rule \
-	agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby agent/interp/v8 agent/interp/v8_inlines agent/interp/v8_lines \
+	agent/interp/interp agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby \
+	agent/interp/v8 agent/interp/v8_inlines agent/interp/v8_lines \
 	agent/interp/hotspot agent/interp/hotspot_blobs agent/interp/hotspot_scopes agent/interp/hotspot_step agent/interp/hotspot_tables \
 	agent/unwind/jit_tables \
 	agent/sampler/stuck agent/sampler/timeline agent/sampler/weigh \

@@ -86,14 +86,15 @@ $(B)/tests/targets/made_v8: TARGET_LDFLAGS := -rdynamic
 $(B)/tests/targets/made_v8: | $(MADE_V8S)
 
 # Programs like HotSpot of some versions of the JDK; one that lacks a field, of an unknown version, without counters,
-# one that redefines classes, and one that is linked without an index of its unwind tables.
-MADE_HOTSPOTS := $(addprefix $(B)/tests/targets/made/hotspot_,11 17 21 24 25 missing_17 unknown_25 uncounted_17 redefining_17 bare_17)
+# two that redefine classes, one of which counts safepoints, and one that is linked without an index of its unwind tables.
+MADE_HOTSPOTS := $(addprefix $(B)/tests/targets/made/hotspot_,11 17 21 24 25 missing_17 unknown_25 uncounted_17 redefining_17 safepoints_25 bare_17)
 $(B)/tests/targets/made/hotspot_%: TARGET_LDFLAGS = -rdynamic -DVERSION=$(lastword $(subst _, ,$*)) $(MADE_HOTSPOT_$(firstword $(subst _, ,$*)))
 MADE_HOTSPOT_missing := -DMISSING
 MADE_HOTSPOT_bare := -Wl,--no-eh-frame-hdr
 MADE_HOTSPOT_unknown := -DSHOWN_VERSION=99
 MADE_HOTSPOT_uncounted := -DCOUNTS=0
 MADE_HOTSPOT_redefining := -DREDEFINES=1
+MADE_HOTSPOT_safepoints := -DREDEFINES=1 -DCOUNTS=2
 $(B)/tests/targets/made/hotspot_%: tests/targets/made_hotspot.c
 	$(make_program)
 $(B)/tests/targets/made_hotspot: TARGET_LDFLAGS := -rdynamic

@@ -38,7 +38,7 @@ countersink export -f folded p.pb.gz >folded
 is "$(awk '/\[VM_Version stub\]|\[no symbol\]/ { all += $NF } /;run_stubs;\[VM_Version stub\] / { with += $NF } END { print (all > 0 && with > .98 * all) }' folded)" 1 \
 	"a machine that was just loaded, of which only code that it makes has run: that code has its name"
 
-for version in 11 17 21 25 uncounted_17 redefining_17; do
+for version in 11 17 21 25 uncounted_17 redefining_17 safepoints_25; do
 	countersink -q -F 2000 -o p.pb.gz -- "$MADE/hotspot_$version" 400 again >out 2>&1
 	is "$?:$(cat out)" "3:" "JDK $version: a method is replaced: the program runs as without countersink"
 	countersink export -f folded p.pb.gz >folded

@@ -17,6 +17,7 @@ __stack_chk_fail             ends a process whose stack is broken
 __udivti3                    arithmetic
 _GLOBAL_OFFSET_TABLE_        no function
 _dl_find_object              glibc's manual: AS-Safe, lock-free
+__curbrk                     no function
 _r_debug                     no function
 clock_gettime                posix
 fcntl                        posix
@@ -76,8 +77,8 @@ objects=$(show show-handler-objs)
 # From what a program calls, the interposed functions, no way leads to code without unwind tables, unless by the pointers
 # of the plan, of the languages, of the list of modules (on_module) and of the timer queue (refresh_modules). Those are used
 # in the handler, and where the list of modules is brought up to date at fork, exec and exit: then the thread takes no
-# samples, and nothing there calls the program or waits. The same holds for csink_jit_begin, which start and fork call
-# before the thread's counters, and for csink_engine_choose, which the constructor alone comes to.
+# samples, and nothing there calls the program or waits. The same holds for csink_jit_begin and csink_interp_begin, which start
+# and fork call before the thread's counters, and for csink_engine_choose, which the constructor alone comes to.
 entries=$(nm -D --defined-only "$LIB" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort -u | paste -sd,)
 untabled=$(show show-untabled-objs)
 # shellcheck disable=SC2086
@@ -87,7 +88,7 @@ outside_handler() {
 }
 # shellcheck disable=SC2086
 is "$(readelf -SW $untabled | grep '\.eh_frame')" "" "objects of the handler alone, and of the constructor, have no unwind tables"
-is "$(outside_handler csink_signal_entry,csink_sample_handler,csink_walk_dwarf,csink_walk_fp,on_module,refresh_modules,csink_jit_begin,csink_engine_choose)" "" \
+is "$(outside_handler csink_signal_entry,csink_sample_handler,csink_walk_dwarf,csink_walk_fp,on_module,refresh_modules,csink_jit_begin,csink_interp_begin,csink_engine_choose)" "" \
 	"no call of a program leads to code without unwind tables"
 like "$(outside_handler csink_sample_handler)" 'csink_image_begin_child > csink_walk_dwarf > csink_row_find' \
 	"such a way is found: by the walker"

@@ -10,8 +10,8 @@
  * stubs: before there is a virtual machine, then in code that compiled methods enter with arguments pushed, in two
  * places of an adapter, and in a stub that native code calls. stub: in that alone. astray: a word of what is exported
  * points where no memory is. Macros: VERSION (default: 17); SHOWN_VERSION: what is exported as the version; MISSING: no
- * compiled code has scopes; COUNTS: 0: unloaded classes are not counted; REDEFINES: methods are replaced in a class
- * that stays.
+ * compiled code has scopes; COUNTS: 0: nothing is counted, 2: safepoints, too, not only unloaded classes;
+ * REDEFINES: methods are replaced in a class that stays.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -231,22 +231,29 @@ static char *new_method(const char *class_name, const char *name, const char *fi
 	return method;
 }
 
-/* Of what jstat(1) reads, one number. */
-static int64_t *new_counters(void)
+static volatile int64_t *counters[2]; /* of unloaded classes and of safepoints; NULL: they are not counted */
+
+/* What jstat(1) reads. */
+static void new_counters(void)
 {
-	static const char name[] = "java.cls.unloadedClasses";
-	char *head = new_record(32 + 64), *entry = head + 32;
+	enum { HEAD = 32, ENTRY = 56, VALUE = 48 };
+	static const char *const names[] = {"java.cls.unloadedClasses", "sun.rt.safepoints"};
+	char *head = new_record(HEAD + 2 * ENTRY);
 
 	put(head, 0, 0x00000201c0c0fecaULL, 8);
-	put(head, 24, 32, 4);
-	put(head, 28, 1, 4);
-	put(entry, 0, 56, 4);
-	put(entry, 4, 20, 4);
-	put(entry, 12, 'J', 1);
-	put(entry, 16, 48, 4);
-	memcpy(entry + 20, name, sizeof(name));
+	put(head, 24, HEAD, 4);
+	put(head, 28, COUNTS, 4);
+	for (int i = 0; i < COUNTS; i++) {
+		char *entry = head + HEAD + i * ENTRY;
+
+		put(entry, 0, ENTRY, 4);
+		put(entry, 4, 20, 4);
+		put(entry, 12, 'J', 1);
+		put(entry, 16, VALUE, 4);
+		memcpy(entry + 20, names[i], strlen(names[i]) + 1);
+		counters[i] = (volatile int64_t *)(entry + VALUE);
+	}
 	vm.counters = (uint64_t)(uintptr_t)head;
-	return (int64_t *)(entry + 48);
 }
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
@@ -412,7 +419,6 @@ static struct {
 static size_t nr_chain, next;
 static long until_ms;
 static char *replaced; /* the name of the interpreted method */
-static int64_t *nr_unloaded;
 
 static long now_ms(void)
 {
@@ -445,8 +451,9 @@ static void go_on(void)
 	work(until_ms / 2);
 	if (replaced) {
 		memcpy(replaced + 6, "other", 5);
-		if (nr_unloaded && !REDEFINES)
-			++*(volatile int64_t *)nr_unloaded;
+		/* Of a class that stays, at a safepoint. */
+		if (counters[REDEFINES])
+			++*counters[REDEFINES];
 	}
 	work(until_ms);
 	__asm__ volatile("");
@@ -600,7 +607,8 @@ int main(int argc, char **argv)
 		return 2;
 	vm.version = SHOWN_VERSION;
 	vm.redefines = REDEFINES;
-	nr_unloaded = COUNTS ? new_counters() : NULL;
+	if (COUNTS)
+		new_counters();
 	new_heap();
 	add(new_stub(), NULL);
 	add(new_interpreter(), alpha);

@@ -1,13 +1,14 @@
 /* Pages that stay known: which areas they may lie in, and what makes them unknown again. Addresses here are made up. */
-#include "preload/agent/interp/kept_pages.h"
+#include "preload/agent/unwind/kept_pages.h"
+
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tap.h"
 
 enum { UNIT = 1 << 16 };
 
 #define AT(units) ((void *)((uintptr_t)(units)*UNIT))
-
-static struct csink_kept_pages kept;
 
 static uintptr_t page(uint64_t units)
 {
@@ -17,10 +18,10 @@ static uintptr_t page(uint64_t units)
 /* Is a page that is found readable known afterwards? It is not before. */
 static bool is_kept(uint64_t units)
 {
-	bool was = csink_kept_has(&kept, page(units));
+	bool was = csink_kept_has(page(units));
 
-	csink_kept_put(&kept, page(units), atomic_load(&csink_kept_state));
-	return !was && csink_kept_has(&kept, page(units));
+	csink_kept_put(page(units), atomic_load(&csink_kept_state));
+	return !was && csink_kept_has(page(units));
 }
 
 static void unmap(uint64_t from, uint64_t units)
@@ -59,11 +60,11 @@ static void changes(void)
 {
 	bool changes;
 
-	ok(csink_kept_has(&kept, page(100)), "a page stays known");
+	ok(csink_kept_has(page(100)), "a page stays known");
 	csink_kept_changed(csink_kept_change(AT(5000), 4096, false));
-	ok(!csink_kept_has(&kept, page(100)) && is_kept(100), "any page that is protected makes all unknown, once");
+	ok(!csink_kept_has(page(100)) && is_kept(100), "any page that is protected makes all unknown, once");
 	changes = csink_kept_change(AT(5000), 4096, false);
-	ok(!is_kept(101) && !csink_kept_has(&kept, page(100)), "while a call is under way nothing is known or kept");
+	ok(!is_kept(101) && !csink_kept_has(page(100)), "while a call is under way nothing is known or kept");
 	{
 		bool second = csink_kept_change(AT(6000), 4096, false);
 
@@ -76,8 +77,8 @@ static void changes(void)
 		uint64_t before = atomic_load(&csink_kept_state);
 
 		csink_kept_changed(csink_kept_change(AT(5000), 4096, false));
-		csink_kept_put(&kept, page(102), before);
-		ok(!csink_kept_has(&kept, page(102)), "what was found readable before a call is not known after it");
+		csink_kept_put(page(102), before);
+		ok(!csink_kept_has(page(102)), "what was found readable before a call is not known after it");
 	}
 }
 
@@ -154,7 +155,7 @@ static void many(void)
 	nr = add_many(1 << 22, 97, 4, 2000);
 	ok(nr > 1900, "leave room for others (%u)", nr);
 	csink_kept_forked();
-	ok(!csink_kept_has(&kept, page(1000)) && !is_kept(1000) && !is_kept(1 << 24) && !is_kept(1 << 22),
+	ok(!csink_kept_has(page(1000)) && !is_kept(1000) && !is_kept(1 << 24) && !is_kept(1 << 22),
 	   "a forked child knows none");
 	csink_kept_add(AT(100), 8 * UNIT);
 	ok(is_kept(100), "but those that it maps");
@@ -164,9 +165,35 @@ static void many(void)
 	ok(is_kept(100), "a call of another thread that was under way at fork does not count in the child");
 }
 
+static bool is_known(const char *at)
+{
+	return csink_kept_has((uintptr_t)at >> 12);
+}
+
+/* Nothing here allocates memory meanwhile. */
+static void program_break(void)
+{
+	char *at = (char *)(((uintptr_t)sbrk(0) | (UNIT - 1)) + 1), *first;
+
+	ok(!is_known(at), "a page behind the break is not known");
+	if (brk(at + 4096 * 4 + 1))
+		abort();
+	ok(is_known(at) && is_known(at + 4096 * 3), "pages below it are, which nothing has asked for");
+	ok(!is_known(at + 4096 * 4), "one of which a part is below it is not");
+	if (brk(at + 4096))
+		abort();
+	ok(is_known(at) && !is_known(at + 4096), "those behind it are not any more once it is set back");
+	first = (char *)((((uintptr_t)at >> 12) - 1) << 12);
+	csink_kept_changed(csink_kept_change(at + 4096, UNIT, false));
+	ok(is_known(first) && is_known(at), "a call behind the break does not matter to them");
+	csink_kept_changed(csink_kept_change(at + 4095, 1, false));
+	ok(!is_known(first) && !is_known(at), "after one that takes a page below it none is known");
+}
+
 int main(void)
 {
 	before_a_language();
+	program_break();
 	areas();
 	changes();
 	removals();

@@ -348,9 +348,9 @@ struct native {
 
 /*
  * A method, and where its bytecodes are. NULL: it cannot be read. What a thread has seen holds until a class is
- * unloaded: no other method is made at the same address before. HotSpot counts unloaded classes; where it does not
- * (-XX:-UsePerfData), or classes may be redefined, which frees their former methods, it holds for one walk, in which
- * the frames keep their methods.
+ * unloaded: no other method is made at the same address before. HotSpot counts unloaded classes, and safepoints as
+ * they begin; it frees former methods of redefined classes at safepoints alone, and none of a thread's frames then.
+ * Where it does not count (-XX:-UsePerfData), it holds for one walk, in which the frames keep their methods.
  */
 static const struct csink_interp_seen *see(struct csink_interp_walk *walk, const struct csink_hotspot *vm,
 					   uint64_t method)
@@ -380,14 +380,22 @@ static bool may_redefine(const struct csink_hotspot *vm)
 	       __atomic_load_n((const uint8_t *)vm->at[HOTSPOT_REDEFINES], __ATOMIC_RELAXED);
 }
 
-/* Set until when what was seen holds. */
+/*
+ * Set until when what was seen holds. From JDK 21 on an agent may come at any time, so that classes may always be
+ * redefined. The counters are not checked: HotSpot never unmaps them.
+ */
 static void set_epoch(struct csink_interp_walk *walk, const struct csink_hotspot *vm)
 {
-	uint64_t nr;
+	uint64_t epoch = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+	bool redefines = may_redefine(vm);
 
 	walk->room->epoch = walk->room->nr_walks;
-	if (vm->unloaded && !may_redefine(vm) && csink_interp_load(walk, vm->unloaded, &nr))
-		walk->room->epoch = csink_interp_mix(__atomic_load_n(&generation, __ATOMIC_RELAXED), nr) | 1UL << 63;
+	if (!vm->unloaded || (redefines && !vm->safepoints))
+		return;
+	epoch = csink_interp_mix(epoch, csink_load_known(vm->unloaded));
+	if (redefines)
+		epoch = csink_interp_mix(epoch, csink_load_known(vm->safepoints));
+	walk->room->epoch = epoch | 1UL << 63;
 }
 
 /* Add the frame of a method. False: it cannot be read, or no frame may follow. */

@@ -106,7 +106,7 @@ struct csink_hotspot {
 	uintptr_t low, high;              /* all code is between these */
 	bool is_read;                     /* the fields are known, and none is missing */
 	bool is_whole;                    /* nothing of it is looked for any more */
-	uintptr_t unloaded;               /* where unloaded classes are counted; 0: nowhere */
+	uintptr_t unloaded, safepoints;   /* where unloaded classes and safepoints are counted; 0: nowhere */
 	uintptr_t archive, archive_bytes; /* methods in it are never freed; 0, 0: there is no archive */
 	/* Where each of the interpreter's pieces of code that methods are entered by begins; then where the last ends.
 	 */

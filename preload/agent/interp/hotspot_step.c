@@ -804,8 +804,8 @@ static bool step_caller(const struct csink_hotspot *vm, const struct csink_hotsp
 	if (!follow(blob, frame, way, &leaf) && (way != HOTSPOT_BY_FP || !search(vm, blob, frame, &leaf)))
 		return false;
 	/* Stubs that push all registers keep the caller's frame pointer. */
-	if (blob->kind == HOTSPOT_STUBS && return_to(vm, leaf.ra, blob->at) != CALL_OF_BLOB &&
-	    !is_call_stub(vm, frame->pc))
+	if (blob->kind == HOTSPOT_STUBS && !is_call_stub(vm, frame->pc) &&
+	    return_to(vm, leaf.ra, blob->at) != CALL_OF_BLOB)
 		search(vm, blob, frame, &leaf);
 	go_to_caller(frame, &leaf);
 	return true;

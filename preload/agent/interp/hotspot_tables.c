@@ -378,13 +378,14 @@ static bool has_not_begun(const struct csink_hotspot *vm, struct csink_interp_wa
 }
 
 /*
- * Find the counter of unloaded classes among those that jstat(1) reads: see hotspot.c. The format of these has a
- * version (src/hotspot/share/runtime/perfMemory.hpp): a head, then entries, each with offsets of its name and value.
+ * Find the counters of unloaded classes and of safepoints among those that jstat(1) reads: see hotspot.c. The format of
+ * these has a version (src/hotspot/share/runtime/perfMemory.hpp): a head, then entries, each with offsets of its name
+ * and value.
  */
-static void find_unloaded(struct csink_hotspot *vm, struct csink_interp_walk *walk)
+static void find_counters(struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
 	enum { MAGIC = (int)0xc0c0feca, VERSION = 0x000201, FIRST = 24, TYPE = 12, LONG = 'J', MAX_BYTES = 1 << 20 };
-	static const char wanted[] = "java.cls.unloadedClasses";
+	static const char unloaded[] = "java.cls.unloadedClasses", safepoints[] = "sun.rt.safepoints";
 	uint64_t head, first, entry, value;
 	uintptr_t start = vm->bytes[HOTSPOT_COUNTERS] ? csink_load_known(vm->at[HOTSPOT_COUNTERS]) : 0, at;
 
@@ -394,15 +395,21 @@ static void find_unloaded(struct csink_hotspot *vm, struct csink_interp_walk *wa
 		return;
 	at = start + (uint32_t)first;
 	for (uint64_t nr = first >> 32; nr > 0 && at - start < MAX_BYTES; nr--) {
-		char name[sizeof(wanted)] = "";
+		char name[sizeof(unloaded)] = "";
+		uintptr_t counter;
 
 		if (!csink_interp_load(walk, at, &entry) || !csink_interp_load(walk, at + TYPE, &value) ||
 		    !(uint32_t)entry)
 			return;
+		counter = at + (value >> 32);
 		csink_interp_text(walk, at + (entry >> 32), sizeof(name) - 1, name, sizeof(name) - 1);
-		if ((value & 0xff) == LONG && !strcmp(name, wanted))
-			vm->unloaded = at + (value >> 32);
 		at += (uint32_t)entry;
+		if ((value & 0xff) != LONG || !csink_interp_load(walk, counter, &value))
+			continue;
+		if (!strcmp(name, unloaded))
+			vm->unloaded = counter;
+		else if (!strcmp(name, safepoints))
+			vm->safepoints = counter;
 	}
 }
 
@@ -444,7 +451,7 @@ static enum state look(struct csink_interp_walk *walk)
 	if (!read_entries(&machine, walk))
 		return MADE;
 	read_archive(&machine);
-	find_unloaded(&machine, walk);
+	find_counters(&machine, walk);
 	machine.is_whole = true;
 	return READY;
 }

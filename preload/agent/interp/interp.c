@@ -12,6 +12,7 @@
 #include "preload/agent/unwind/code_copies.h"
 #include "preload/agent/unwind/find_object.h"
 #include "preload/agent/unwind/jit_objects.h"
+#include "preload/agent/unwind/kept_pages.h"
 #include "preload/agent/unwind/made_code.h"
 #include "preload/core/interpreter_signs.h"
 #include "preload/core/private_memory.h"
@@ -101,6 +102,18 @@ static bool keep(const struct csink_interpreter *found)
 	return true;
 }
 
+/* Find where the object's variables are: in its last segment that is written to. */
+static void find_variables(const struct csink_module *module, struct csink_interpreter *to)
+{
+	ElfW(Phdr) phdr;
+
+	for (uint32_t i = 0; i < module->nr_phdr && csink_module_copy(&phdr, module->phdr + i, sizeof(phdr)); i++)
+		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_W) {
+			to->variables = module->bias + phdr.p_vaddr;
+			to->variables_end = to->variables + phdr.p_memsz;
+		}
+}
+
 /* An object was loaded or unloaded: see csink_modules_set_callback(). */
 static CSINK_RARE void on_module(const struct csink_module *module, bool is_there, struct csink_recording *rec,
 				 struct csink_writer *writer)
@@ -134,6 +147,7 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 		if (found <= 0 || !csink_code_ids_begin())
 			continue;
 		to.is_for_good = is_for_good(module->link_map);
+		find_variables(module, &to);
 		if (!keep(&to))
 			csink_recording_note_text(rec, writer,
 						  "frames of a further interpreter are not read: only of the first 4 "
@@ -172,9 +186,14 @@ __attribute__((noinline)) bool csink_interp_load_checked(struct csink_interp_wal
 	uintptr_t page = at >> 12;
 	uintptr_t *pair = &walk->pages[page * 0x9e3779b97f4a7c15ULL >> (65 - CSINK_INTERP_PAGE_BITS) << 1];
 	bool is_within = (at & 4095) <= 4096 - sizeof(*value);
+	const struct csink_interpreter *in = walk->interpreter;
 	uint64_t state;
 
-	if (is_within && page && (pair[0] == page || pair[1] == page || csink_kept_has(&walk->room->pages, page))) {
+	if (at >= in->variables && at < in->variables_end && in->variables_end - at >= sizeof(*value)) {
+		*value = csink_load_known(at);
+		return true;
+	}
+	if (is_within && page && (pair[0] == page || pair[1] == page || csink_kept_has(page))) {
 		*value = csink_load_known(at);
 		return true;
 	}
@@ -185,7 +204,7 @@ __attribute__((noinline)) bool csink_interp_load_checked(struct csink_interp_wal
 	state = atomic_load_explicit(&csink_kept_state, memory_order_acquire);
 	if (!csink_load_word(&walk->load, at, value))
 		return false;
-	csink_kept_put(&walk->room->pages, page, state);
+	csink_kept_put(page, state);
 	pair[1] = pair[0];
 	pair[0] = page;
 	return true;

@@ -20,7 +20,6 @@
 #include <ucontext.h>
 
 #include "include/internal/base.h"
-#include "preload/agent/interp/kept_pages.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/agent/unwind/unwind.h"
 #include "preload/core/elf_symbol.h"
@@ -86,6 +85,7 @@ struct csink_interpreter {
 	uint64_t data[9];                   /* the language's own, constant */
 	uint64_t learnt;                    /* the language's own, stored by any thread */
 	uintptr_t constants, constants_end; /* the segment of its object with constants and unwind tables; 0, 0: none */
+	uintptr_t variables, variables_end; /* the one with variables */
 };
 
 /** Is the address in the evaluator's code? Always false where groups have records. */
@@ -109,6 +109,8 @@ struct csink_interp_seen {
 	uintptr_t own;
 };
 
+enum { CSINK_INTERP_SEEN = 256 };
+
 /* A thread's buffers for merging: private memory, allocated at its first sample in a process with an interpreter. */
 struct csink_interp_room {
 	uint64_t frames[CSINK_MAX_DEPTH]; /* of the interpreter, innermost first */
@@ -116,11 +118,10 @@ struct csink_interp_room {
 	uintptr_t cfas[CSINK_MAX_DEPTH];  /* of the native frames: see csink_walk_cfas() */
 	uintptr_t fps[CSINK_MAX_DEPTH];   /* likewise */
 	struct csink_interp_group groups[CSINK_MAX_DEPTH];
-	struct csink_interp_seen seen[64]; /* each at a hash of its address */
-	uint64_t nr_walks;                 /* so far: the number of the current one */
-	uint64_t epoch;                    /* Java's, in place of the number of a walk */
-	struct csink_kept_pages pages;     /* known since earlier walks */
-	uintptr_t own;                     /* the language's own, 0 in a thread that starts */
+	struct csink_interp_seen seen[CSINK_INTERP_SEEN]; /* each in the pair of its address's hash */
+	uint64_t nr_walks;                                /* so far: the number of the current one */
+	uint64_t epoch;                                   /* Java's, in place of the number of a walk */
+	uintptr_t own;                                    /* the language's own, 0 in a thread that starts */
 	void *kept; /* the language's own memory; a thread that starts has that of a former one */
 };
 
@@ -242,10 +243,16 @@ struct csink_code_source {
 	uint32_t own[5];                /* for a line table that describe() makes itself */
 };
 
-/** Where a function is, if it had a frame in this walk; else its place. Context: signal. */
+/** Where a function is, if it had a frame in this walk; else a place for it, whose former one may be lost. Context:
+ * signal. */
 static inline struct csink_interp_seen *csink_interp_seen_at(struct csink_interp_walk *walk, uintptr_t code)
 {
-	return &walk->room->seen[(code >> 4 ^ code >> 10) % CSINK_ARRAY_SIZE(walk->room->seen)];
+	struct csink_interp_seen *pair = &walk->room->seen[(code >> 4 ^ code >> 10) * 2 % CSINK_INTERP_SEEN];
+
+	if (pair[0].code == code || pair[1].code == code)
+		return &pair[pair[0].code != code];
+	pair[1] = pair[0];
+	return pair;
 }
 
 /**

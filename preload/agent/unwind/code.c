@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "preload/agent/unwind/kept_pages.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
@@ -11,16 +12,22 @@
 /* Code without tables is some assembly's, and short. */
 #define MAX_CALLED_BYTES 16384
 
-/* Code that ran may be unreadable by now, or never have been code: whatever it is, AddressSanitizer is not asked.
- * Another thread may be unmapping it: what a just-in-time compiler makes comes and goes. */
-__attribute__((no_sanitize_address)) static bool take_code(uintptr_t pc, uint8_t *bytes, size_t nr)
+/* Whatever it is, AddressSanitizer is not asked. */
+__attribute__((no_sanitize_address)) static void copy_bytes(uint8_t *bytes, uintptr_t pc, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		bytes[i] = ((const volatile uint8_t *)pc)[i];
+}
+
+/* Code that ran may be unreadable by now, or never have been code. Another thread may be unmapping it: what a
+ * just-in-time compiler makes comes and goes. */
+static bool take_code(uintptr_t pc, uint8_t *bytes, size_t nr)
 {
 	if (!csink_calls_are_off(CSINK_CALLS_SCAN))
 		return csink_copy_by_call(bytes, (const void *)pc, nr);
 	if (!csink_readable(pc, nr))
 		return false;
-	for (size_t i = 0; i < nr; i++)
-		bytes[i] = ((const volatile uint8_t *)pc)[i];
+	copy_bytes(bytes, pc, nr);
 	return true;
 }
 
@@ -34,9 +41,20 @@ static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
 #if defined(__x86_64__)
 enum { NEAR_BEFORE = 16 }; /* bytes that are read before an address */
 
+/* The code that this thread runs is not unmapped: where its page is known, no call is made. */
 void csink_code_read_near(uintptr_t pc, struct csink_code_near *near)
 {
-	near->start = take_code(pc - NEAR_BEFORE, near->bytes, sizeof(near->bytes)) ? pc - NEAR_BEFORE : UINTPTR_MAX;
+	uintptr_t start = pc - NEAR_BEFORE, page = start >> 12;
+	bool is_within = (start + sizeof(near->bytes) - 1) >> 12 == page;
+	uint64_t state = atomic_load_explicit(&csink_kept_state, memory_order_acquire);
+
+	near->start = start;
+	if (is_within && csink_kept_has(page))
+		copy_bytes(near->bytes, start, sizeof(near->bytes));
+	else if (!take_code(start, near->bytes, sizeof(near->bytes)))
+		near->start = UINTPTR_MAX;
+	else if (is_within)
+		csink_kept_put(page, state);
 }
 
 static bool take_near(const struct csink_code_near *near, uintptr_t pc, uint8_t *bytes, size_t nr)

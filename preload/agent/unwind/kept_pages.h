@@ -3,8 +3,9 @@
  * for each of them once and not once a sample.
  *
  * Only pages of areas that the program mapped by mmap(2): private, anonymous, of 128 KiB and more, where languages have
- * their heaps, code and stacks. What libc maps for itself (malloc, stacks, objects) is unmapped by calls that cannot be
- * seen. A call of the program's that takes pages away (munmap, mprotect, mremap, mmap over them) forgets them all.
+ * their heaps, code and stacks. A call of the program's that takes pages away (munmap, mprotect, mremap, mmap over
+ * them) forgets them all. What libc maps for itself (stacks, objects, malloc's areas of other threads) is unmapped by
+ * calls that cannot be seen. But what malloc has by brk(2) needs no asking: libc says where it ends.
  */
 #ifndef CSINK_KEPT_PAGES_H
 #define CSINK_KEPT_PAGES_H
@@ -15,14 +16,6 @@
 #include <stdint.h>
 
 #include "include/internal/base.h"
-
-enum { CSINK_KEPT_PAGES = 256 }; /* a power of two */
-
-/* A thread's. */
-struct csink_kept_pages {
-	uint64_t state; /* csink_kept_state when they were found */
-	uintptr_t pages[CSINK_KEPT_PAGES];
-};
 
 /* Low 16 bits: calls under way that take pages away; above: how many there were. Any thread. */
 extern _Atomic uint64_t csink_kept_state CSINK_HIDDEN;
@@ -48,19 +41,14 @@ void csink_kept_add(const void *memory, size_t bytes);
 bool csink_kept_change(const void *memory, size_t bytes, bool is_gone);
 void csink_kept_changed(bool changes);
 
-static inline uintptr_t *csink_kept_slot(struct csink_kept_pages *kept, uintptr_t page)
-{
-	return &kept->pages[page * 0x9e3779b97f4a7c15ULL >> 32 & (CSINK_KEPT_PAGES - 1)];
-}
+/** The program's break is set by a call that libc does not see: what lies below it is not known any more. Context: any.
+ */
+void csink_kept_break_off(void);
 
 /** Is the page (its number, not 0) known? Context: signal. */
-static inline bool csink_kept_has(struct csink_kept_pages *kept, uintptr_t page)
-{
-	return *csink_kept_slot(kept, page) == page &&
-	       kept->state == atomic_load_explicit(&csink_kept_state, memory_order_acquire);
-}
+bool csink_kept_has(uintptr_t page);
 
 /** The page was found readable after @state was loaded. Context: signal. */
-void csink_kept_put(struct csink_kept_pages *kept, uintptr_t page, uint64_t state);
+void csink_kept_put(uintptr_t page, uint64_t state);
 
 #endif

@@ -2,10 +2,11 @@
  * Areas of the program's, and pages in them that are known: see kept_pages.h. Areas are stored by interposed calls on
  * any thread, in signal handlers, too; pages by the handler on its own thread.
  */
-#include "preload/agent/interp/kept_pages.h"
+#include "preload/agent/unwind/kept_pages.h"
 
-#include <string.h>
+#include <sys/syscall.h>
 
+#include "include/internal/rawcall.h"
 #include "preload/core/private_memory.h"
 
 /*
@@ -25,19 +26,33 @@ enum {
 	SET_WORDS = 8,
 	NR_WORDS = SET_WORDS << SETS_SHIFT,
 	MOST_UNITS = 1 << 14, /* a call that takes away more leaves no area */
-	UNDER_WAY = 0xffff
+	UNDER_WAY = 0xffff,
+	STATE_SHIFT = 16,
+	PAGE_BITS = 36, /* of a known page's number; above it in its word: how many calls there had been */
+	PAGES_SHIFT = 10,
+	NR_PAGES = 1 << PAGES_SHIFT,
+	MOST_CALLS = 1 << 26, /* fewer than a word can tell from each other */
 };
 
-static _Atomic uint64_t *_Atomic areas; /* NULL: nothing is kept; set once, to memory that is all 0 */
+/* NULL: nothing is kept; set once, to memory that is all 0. Known pages follow, each in the pair of its
+ * number's hash. */
+static _Atomic uint64_t *_Atomic areas;
 
 _Atomic uint64_t csink_kept_state;
 
+/* libc's: where what it has by brk(2) ends. */
+extern char *__curbrk; // NOLINT(bugprone-reserved-identifier)
+
+/* The first page that was behind the break when a language began; behind all pages: none is. */
+static _Atomic uintptr_t break_page = UINTPTR_MAX;
+
 void csink_kept_begin(void)
 {
-	_Atomic uint64_t *none = NULL, *made = areas ? NULL : csink_private_get(NR_WORDS * sizeof(*made));
+	_Atomic uint64_t *none = NULL, *made = areas ? NULL : csink_private_get((NR_WORDS + NR_PAGES) * sizeof(*made));
+	uintptr_t end = (uintptr_t)csink_rawcall(SYS_brk, 0UL);
 
-	if (made)
-		atomic_compare_exchange_strong(&areas, &none, made);
+	if (made && atomic_compare_exchange_strong(&areas, &none, made))
+		atomic_store(&break_page, (end >> 12) + 1);
 }
 
 static uint64_t units_up(uintptr_t address)
@@ -136,13 +151,33 @@ void csink_kept_add(const void *memory, size_t bytes)
 	for_each_block(high, to, false, add);
 }
 
+void csink_kept_break_off(void)
+{
+	atomic_store(&break_page, UINTPTR_MAX);
+}
+
+static bool is_below_break(uintptr_t page)
+{
+	return page >= atomic_load_explicit(&break_page, memory_order_relaxed) &&
+	       page < (uintptr_t)__atomic_load_n(&__curbrk, __ATOMIC_RELAXED) >> 12;
+}
+
+static void forget_pages(void)
+{
+	for (uint32_t i = 0; i < NR_PAGES; i++)
+		areas[NR_WORDS + i] = 0;
+}
+
 bool csink_kept_change(const void *memory, size_t bytes, bool is_gone)
 {
 	uint64_t from = (uintptr_t)memory >> UNIT_SHIFT, to = units_up((uintptr_t)memory + bytes);
 
 	if (!csink_kept_is_on())
 		return false;
-	atomic_fetch_add(&csink_kept_state, 1);
+	if (bytes && (uintptr_t)memory < (uintptr_t)__curbrk && ((uintptr_t)memory + bytes - 1) >> 12 >= break_page)
+		csink_kept_break_off();
+	if ((atomic_fetch_add(&csink_kept_state, 1) >> STATE_SHIFT) % MOST_CALLS == 0)
+		forget_pages();
 	if (is_gone && from < to && to - from > MOST_UNITS) {
 		forget();
 	} else if (is_gone && from < to) {
@@ -175,13 +210,34 @@ static bool is_in_area(uintptr_t page)
 	return false;
 }
 
-void csink_kept_put(struct csink_kept_pages *kept, uintptr_t page, uint64_t state)
+static _Atomic uint64_t *pair_of(uintptr_t page)
 {
-	if (state & UNDER_WAY || !is_in_area(page))
+	return &areas[NR_WORDS + (page * 0x9e3779b97f4a7c15ULL >> (64 - PAGES_SHIFT) & ~1UL)];
+}
+
+static uint64_t page_word(uintptr_t page, uint64_t state)
+{
+	return page | state >> STATE_SHIFT << PAGE_BITS;
+}
+
+bool csink_kept_has(uintptr_t page)
+{
+	uint64_t state = atomic_load_explicit(&csink_kept_state, memory_order_acquire), word = page_word(page, state);
+	_Atomic uint64_t *pair;
+
+	if (!csink_kept_is_on())
+		return false;
+	pair = pair_of(page);
+	return (!(state & UNDER_WAY) && (pair[0] == word || pair[1] == word)) || is_below_break(page);
+}
+
+void csink_kept_put(uintptr_t page, uint64_t state)
+{
+	_Atomic uint64_t *pair;
+
+	if (state & UNDER_WAY || page >> PAGE_BITS || !is_in_area(page))
 		return;
-	if (kept->state != state) {
-		memset(kept->pages, 0, sizeof(kept->pages));
-		kept->state = state;
-	}
-	*csink_kept_slot(kept, page) = page;
+	pair = pair_of(page);
+	pair[1] = pair[0];
+	pair[0] = page_word(page, state);
 }
