@@ -464,7 +464,11 @@ const struct csink_hotspot *csink_hotspot_look(struct csink_interp_walk *walk)
 	if ((state != UNKNOWN && state != MADE) ||
 	    !__atomic_compare_exchange_n(&csink_hotspot_state, &state, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return csink_hotspot_get();
+	/* The tables are libjvm's own, and long. */
+	walk->known = walk->interpreter->variables;
+	walk->known_bytes = CSINK_MAX(walk->interpreter->variables_end - walk->known, (uintptr_t)7) - 7;
 	next = look(walk);
+	walk->known = walk->known_bytes = 0;
 	__atomic_store_n(&csink_hotspot_state, next, __ATOMIC_RELEASE);
 	if (next == READY || next == MADE)
 		csink_made_set_stepper(csink_hotspot_step);
