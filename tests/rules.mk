@@ -94,7 +94,7 @@ MADE_HOTSPOT_bare := -Wl,--no-eh-frame-hdr
 MADE_HOTSPOT_unknown := -DSHOWN_VERSION=99
 MADE_HOTSPOT_uncounted := -DCOUNTS=0
 MADE_HOTSPOT_redefining := -DREDEFINES=1
-MADE_HOTSPOT_safepoints := -DREDEFINES=1 -DCOUNTS=2
+MADE_HOTSPOT_safepoints := -DREDEFINES=1 -DCOUNTS=3
 $(B)/tests/targets/made/hotspot_%: tests/targets/made_hotspot.c
 	$(make_program)
 $(B)/tests/targets/made_hotspot: TARGET_LDFLAGS := -rdynamic

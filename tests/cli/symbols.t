@@ -17,7 +17,6 @@ __stack_chk_fail             ends a process whose stack is broken
 __udivti3                    arithmetic
 _GLOBAL_OFFSET_TABLE_        no function
 _dl_find_object              glibc's manual: AS-Safe, lock-free
-__curbrk                     no function
 _r_debug                     no function
 clock_gettime                posix
 fcntl                        posix

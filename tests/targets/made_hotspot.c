@@ -10,7 +10,7 @@
  * stubs: before there is a virtual machine, then in code that compiled methods enter with arguments pushed, in two
  * places of an adapter, and in a stub that native code calls. stub: in that alone. astray: a word of what is exported
  * points where no memory is. Macros: VERSION (default: 17); SHOWN_VERSION: what is exported as the version; MISSING: no
- * compiled code has scopes; COUNTS: 0: nothing is counted, 2: safepoints, too, not only unloaded classes;
+ * compiled code has scopes; COUNTS: 0: nothing is counted, 3: safepoints, too, not only unloaded classes;
  * REDEFINES: methods are replaced in a class that stays.
  */
 #include <stdint.h>
@@ -231,14 +231,15 @@ static char *new_method(const char *class_name, const char *name, const char *fi
 	return method;
 }
 
-static volatile int64_t *counters[2]; /* of unloaded classes and of safepoints; NULL: they are not counted */
+static volatile int64_t *counters[3]; /* in the order of new_counters(); NULL: it is not counted */
 
 /* What jstat(1) reads. */
 static void new_counters(void)
 {
 	enum { HEAD = 32, ENTRY = 56, VALUE = 48 };
-	static const char *const names[] = {"java.cls.unloadedClasses", "sun.rt.safepoints"};
-	char *head = new_record(HEAD + 2 * ENTRY);
+	static const char *const names[] = {"java.cls.unloadedClasses", "sun.rt.safepointSyncTime",
+					    "sun.rt.safepoints"};
+	char *head = new_record(HEAD + 3 * ENTRY);
 
 	put(head, 0, 0x00000201c0c0fecaULL, 8);
 	put(head, 24, HEAD, 4);

@@ -1,9 +1,6 @@
 /* Pages that stay known: which areas they may lie in, and what makes them unknown again. Addresses here are made up. */
 #include "preload/agent/unwind/kept_pages.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "tap.h"
 
 enum { UNIT = 1 << 16 };
@@ -15,12 +12,20 @@ static uintptr_t page(uint64_t units)
 	return units * UNIT >> 12;
 }
 
+static void ask(uint64_t units)
+{
+	uint64_t asked = csink_kept_ask(page(units));
+
+	if (asked != CSINK_KEPT_NONE)
+		csink_kept_put(page(units), asked);
+}
+
 /* Is a page that is found readable known afterwards? It is not before. */
 static bool is_kept(uint64_t units)
 {
 	bool was = csink_kept_has(page(units));
 
-	csink_kept_put(page(units), atomic_load(&csink_kept_state));
+	ask(units);
 	return !was && csink_kept_has(page(units));
 }
 
@@ -74,10 +79,10 @@ static void changes(void)
 	}
 	ok(is_kept(101), "after both it is");
 	{
-		uint64_t before = atomic_load(&csink_kept_state);
+		uint64_t asked = csink_kept_ask(page(102));
 
 		csink_kept_changed(csink_kept_change(AT(5000), 4096, false));
-		csink_kept_put(page(102), before);
+		csink_kept_put(page(102), asked);
 		ok(!csink_kept_has(page(102)), "what was found readable before a call is not known after it");
 	}
 }
@@ -165,35 +170,9 @@ static void many(void)
 	ok(is_kept(100), "a call of another thread that was under way at fork does not count in the child");
 }
 
-static bool is_known(const char *at)
-{
-	return csink_kept_has((uintptr_t)at >> 12);
-}
-
-/* Nothing here allocates memory meanwhile. */
-static void program_break(void)
-{
-	char *at = (char *)(((uintptr_t)sbrk(0) | (UNIT - 1)) + 1), *first;
-
-	ok(!is_known(at), "a page behind the break is not known");
-	if (brk(at + 4096 * 4 + 1))
-		abort();
-	ok(is_known(at) && is_known(at + 4096 * 3), "pages below it are, which nothing has asked for");
-	ok(!is_known(at + 4096 * 4), "one of which a part is below it is not");
-	if (brk(at + 4096))
-		abort();
-	ok(is_known(at) && !is_known(at + 4096), "those behind it are not any more once it is set back");
-	first = (char *)((((uintptr_t)at >> 12) - 1) << 12);
-	csink_kept_changed(csink_kept_change(at + 4096, UNIT, false));
-	ok(is_known(first) && is_known(at), "a call behind the break does not matter to them");
-	csink_kept_changed(csink_kept_change(at + 4095, 1, false));
-	ok(!is_known(first) && !is_known(at), "after one that takes a page below it none is known");
-}
-
 int main(void)
 {
 	before_a_language();
-	program_break();
 	areas();
 	changes();
 	removals();

@@ -348,9 +348,10 @@ struct native {
 
 /*
  * A method, and where its bytecodes are. NULL: it cannot be read. What a thread has seen holds until a class is
- * unloaded: no other method is made at the same address before. HotSpot counts unloaded classes, and safepoints as
- * they begin; it frees former methods of redefined classes at safepoints alone, and none of a thread's frames then.
- * Where it does not count (-XX:-UsePerfData), it holds for one walk, in which the frames keep their methods.
+ * unloaded: no other method is made at the same address before. HotSpot counts unloaded classes. It frees former
+ * methods of redefined classes at safepoints alone, and none of a thread's frames then: it counts these as they begin,
+ * and the time until all threads have stopped, before it does anything. Where it does not count (-XX:-UsePerfData), it
+ * holds for one walk, in which the frames keep their methods.
  */
 static const struct csink_interp_seen *see(struct csink_interp_walk *walk, const struct csink_hotspot *vm,
 					   uint64_t method)
@@ -390,11 +391,12 @@ static void set_epoch(struct csink_interp_walk *walk, const struct csink_hotspot
 	bool redefines = may_redefine(vm);
 
 	walk->room->epoch = walk->room->nr_walks;
-	if (!vm->unloaded || (redefines && !vm->safepoints))
+	if (!vm->unloaded || (redefines && (!vm->safepoints || !vm->stop_time)))
 		return;
 	epoch = csink_interp_mix(epoch, csink_load_known(vm->unloaded));
 	if (redefines)
-		epoch = csink_interp_mix(epoch, csink_load_known(vm->safepoints));
+		epoch = csink_interp_mix(csink_interp_mix(epoch, csink_load_known(vm->safepoints)),
+					 csink_load_known(vm->stop_time));
 	walk->room->epoch = epoch | 1UL << 63;
 }
 

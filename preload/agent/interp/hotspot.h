@@ -103,10 +103,12 @@ struct csink_hotspot {
 	uint32_t version;
 	uint32_t nr_heaps, nr_entries;
 	uintptr_t heaps[HOTSPOT_MAX_HEAPS];
-	uintptr_t low, high;              /* all code is between these */
-	bool is_read;                     /* the fields are known, and none is missing */
-	bool is_whole;                    /* nothing of it is looked for any more */
-	uintptr_t unloaded, safepoints;   /* where unloaded classes and safepoints are counted; 0: nowhere */
+	uintptr_t low, high; /* all code is between these */
+	bool is_read;        /* the fields are known, and none is missing */
+	bool is_whole;       /* nothing of it is looked for any more */
+	/* Where it counts unloaded classes; safepoints as they begin; and the time until all threads have stopped for
+	 * one. 0: nowhere. */
+	uintptr_t unloaded, safepoints, stop_time;
 	uintptr_t archive, archive_bytes; /* methods in it are never freed; 0, 0: there is no archive */
 	/* Where each of the interpreter's pieces of code that methods are entered by begins; then where the last ends.
 	 */

@@ -378,14 +378,18 @@ static bool has_not_begun(const struct csink_hotspot *vm, struct csink_interp_wa
 }
 
 /*
- * Find the counters of unloaded classes and of safepoints among those that jstat(1) reads: see hotspot.c. The format of
- * these has a version (src/hotspot/share/runtime/perfMemory.hpp): a head, then entries, each with offsets of its name
- * and value.
+ * Find the counters among those that jstat(1) reads: see hotspot.c. The format of these has a version
+ * (src/hotspot/share/runtime/perfMemory.hpp): a head, then entries, each with offsets of its name and value.
  */
 static void find_counters(struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
 	enum { MAGIC = (int)0xc0c0feca, VERSION = 0x000201, FIRST = 24, TYPE = 12, LONG = 'J', MAX_BYTES = 1 << 20 };
-	static const char unloaded[] = "java.cls.unloadedClasses", safepoints[] = "sun.rt.safepoints";
+	const struct {
+		char name[sizeof("java.cls.unloadedClasses")];
+		uintptr_t *to;
+	} wanted[] = {{"java.cls.unloadedClasses", &vm->unloaded},
+		      {"sun.rt.safepoints", &vm->safepoints},
+		      {"sun.rt.safepointSyncTime", &vm->stop_time}};
 	uint64_t head, first, entry, value;
 	uintptr_t start = vm->bytes[HOTSPOT_COUNTERS] ? csink_load_known(vm->at[HOTSPOT_COUNTERS]) : 0, at;
 
@@ -395,21 +399,20 @@ static void find_counters(struct csink_hotspot *vm, struct csink_interp_walk *wa
 		return;
 	at = start + (uint32_t)first;
 	for (uint64_t nr = first >> 32; nr > 0 && at - start < MAX_BYTES; nr--) {
-		char name[sizeof(unloaded)] = "";
+		char name[sizeof(wanted[0].name)] = "";
 		uintptr_t counter;
 
 		if (!csink_interp_load(walk, at, &entry) || !csink_interp_load(walk, at + TYPE, &value) ||
-		    !(uint32_t)entry)
+		    (uint32_t)entry < sizeof(value))
 			return;
-		counter = at + (value >> 32);
+		counter = value >> 32 <= (uint32_t)entry - sizeof(value) ? at + (value >> 32) : 0;
 		csink_interp_text(walk, at + (entry >> 32), sizeof(name) - 1, name, sizeof(name) - 1);
 		at += (uint32_t)entry;
-		if ((value & 0xff) != LONG || !csink_interp_load(walk, counter, &value))
+		if ((value & 0xff) != LONG || !counter || !csink_interp_load(walk, counter, &value))
 			continue;
-		if (!strcmp(name, unloaded))
-			vm->unloaded = counter;
-		else if (!strcmp(name, safepoints))
-			vm->safepoints = counter;
+		for (size_t i = 0; i < CSINK_ARRAY_SIZE(wanted); i++)
+			if (!strcmp(name, wanted[i].name))
+				*wanted[i].to = counter;
 	}
 }
 

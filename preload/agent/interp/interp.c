@@ -92,6 +92,8 @@ static bool keep(const struct csink_interpreter *found)
 		return false;
 	if (i < nr) {
 		interpreters[i].module = found->module;
+		interpreters[i].variables = found->variables;
+		interpreters[i].variables_end = found->variables_end;
 		__atomic_store_n(&interpreters[i].is_bound, false, __ATOMIC_RELAXED);
 		__atomic_store_n(&interpreters[i].language, found->language, __ATOMIC_RELEASE);
 		return true;
@@ -187,7 +189,7 @@ __attribute__((noinline)) bool csink_interp_load_checked(struct csink_interp_wal
 	uintptr_t *pair = &walk->pages[page * 0x9e3779b97f4a7c15ULL >> (65 - CSINK_INTERP_PAGE_BITS) << 1];
 	bool is_within = (at & 4095) <= 4096 - sizeof(*value);
 	const struct csink_interpreter *in = walk->interpreter;
-	uint64_t state;
+	uint64_t asked;
 
 	if (at >= in->variables && at < in->variables_end && in->variables_end - at >= sizeof(*value)) {
 		*value = csink_load_known(at);
@@ -201,10 +203,11 @@ __attribute__((noinline)) bool csink_interp_load_checked(struct csink_interp_wal
 		walk->is_broken = true;
 		return false;
 	}
-	state = atomic_load_explicit(&csink_kept_state, memory_order_acquire);
+	asked = csink_kept_ask(page);
 	if (!csink_load_word(&walk->load, at, value))
 		return false;
-	csink_kept_put(page, state);
+	if (asked != CSINK_KEPT_NONE)
+		csink_kept_put(page, asked);
 	pair[1] = pair[0];
 	pair[0] = page;
 	return true;

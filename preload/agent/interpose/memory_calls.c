@@ -133,14 +133,10 @@ CSINK_EXPORT int madvise(void *at, size_t bytes, int advice)
 /* All that it may take away is given up. */
 long csink_memory_call(long number, long a, long b, long c, long d, long e, long f)
 {
-	bool changes = number != SYS_brk && (number != SYS_mmap || d & MAP_FIXED) &&
-		       csink_kept_change((void *)a, (size_t)b, true);
+	bool changes = (number != SYS_mmap || d & MAP_FIXED) && csink_kept_change((void *)a, (size_t)b, true);
 	bool covers = number == SYS_mremap && d & MREMAP_FIXED && csink_kept_change((void *)e, (size_t)c, true);
-	long result;
+	long result = csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e, f));
 
-	if (number == SYS_brk)
-		csink_kept_break_off();
-	result = csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e, f));
 	csink_kept_changed(changes);
 	csink_kept_changed(covers);
 	return result;

@@ -164,9 +164,9 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 		break;
 	case SYS_mlockall:
 		return csink_memory_lock((int)a);
-	case SYS_brk:
 	case SYS_mmap:
 	case SYS_mprotect:
+	case SYS_pkey_mprotect:
 	case SYS_munmap:
 	case SYS_mremap:
 		return csink_memory_call(number, a, b, c, d, e, f);

@@ -41,20 +41,25 @@ static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
 #if defined(__x86_64__)
 enum { NEAR_BEFORE = 16 }; /* bytes that are read before an address */
 
-/* The code that this thread runs is not unmapped: where its page is known, no call is made. */
+/* The code that this thread runs is not unmapped: where its page is known, no call is made. That a call could copy it
+ * does not show that it can be read in place, where protection keys count. */
 void csink_code_read_near(uintptr_t pc, struct csink_code_near *near)
 {
 	uintptr_t start = pc - NEAR_BEFORE, page = start >> 12;
-	bool is_within = (start + sizeof(near->bytes) - 1) >> 12 == page;
-	uint64_t state = atomic_load_explicit(&csink_kept_state, memory_order_acquire);
+	uint64_t asked = CSINK_KEPT_NONE;
 
 	near->start = start;
-	if (is_within && csink_kept_has(page))
-		copy_bytes(near->bytes, start, sizeof(near->bytes));
-	else if (!take_code(start, near->bytes, sizeof(near->bytes)))
+	if ((start + sizeof(near->bytes) - 1) >> 12 == page) {
+		if (csink_kept_has(page)) {
+			copy_bytes(near->bytes, start, sizeof(near->bytes));
+			return;
+		}
+		asked = csink_kept_ask(page);
+	}
+	if (!take_code(start, near->bytes, sizeof(near->bytes)))
 		near->start = UINTPTR_MAX;
-	else if (is_within)
-		csink_kept_put(page, state);
+	else if (asked != CSINK_KEPT_NONE && csink_readable(start, 1))
+		csink_kept_put(page, asked);
 }
 
 static bool take_near(const struct csink_code_near *near, uintptr_t pc, uint8_t *bytes, size_t nr)

@@ -4,9 +4,6 @@
  */
 #include "preload/agent/unwind/kept_pages.h"
 
-#include <sys/syscall.h>
-
-#include "include/internal/rawcall.h"
 #include "preload/core/private_memory.h"
 
 /*
@@ -40,19 +37,12 @@ static _Atomic uint64_t *_Atomic areas;
 
 _Atomic uint64_t csink_kept_state;
 
-/* libc's: where what it has by brk(2) ends. */
-extern char *__curbrk; // NOLINT(bugprone-reserved-identifier)
-
-/* The first page that was behind the break when a language began; behind all pages: none is. */
-static _Atomic uintptr_t break_page = UINTPTR_MAX;
-
 void csink_kept_begin(void)
 {
 	_Atomic uint64_t *none = NULL, *made = areas ? NULL : csink_private_get((NR_WORDS + NR_PAGES) * sizeof(*made));
-	uintptr_t end = (uintptr_t)csink_rawcall(SYS_brk, 0UL);
 
-	if (made && atomic_compare_exchange_strong(&areas, &none, made))
-		atomic_store(&break_page, (end >> 12) + 1);
+	if (made)
+		atomic_compare_exchange_strong(&areas, &none, made);
 }
 
 static uint64_t units_up(uintptr_t address)
@@ -116,12 +106,12 @@ static void for_each_block(uint64_t from, uint64_t to, bool is_large, void (*cal
 	}
 }
 
-static void forget(void)
+/* Set words to 0. In a child, a page that is written to is copied. */
+static void forget(uint32_t from, uint32_t to)
 {
 	_Atomic uint64_t *words = areas;
 
-	/* In a child, a page that is written to is copied. */
-	for (uint32_t i = 0; words && i < NR_WORDS; i++)
+	for (uint32_t i = from; words && i < to; i++)
 		if (words[i])
 			words[i] = 0;
 }
@@ -129,7 +119,7 @@ static void forget(void)
 /* A child does not have what its parent has kept for itself (MADV_DONTFORK, as V8 does): it starts without areas. */
 void csink_kept_forked(void)
 {
-	forget();
+	forget(0, NR_WORDS + NR_PAGES);
 	atomic_store(&csink_kept_state, (atomic_load(&csink_kept_state) | UNDER_WAY) + 1);
 }
 
@@ -151,35 +141,15 @@ void csink_kept_add(const void *memory, size_t bytes)
 	for_each_block(high, to, false, add);
 }
 
-void csink_kept_break_off(void)
-{
-	atomic_store(&break_page, UINTPTR_MAX);
-}
-
-static bool is_below_break(uintptr_t page)
-{
-	return page >= atomic_load_explicit(&break_page, memory_order_relaxed) &&
-	       page < (uintptr_t)__atomic_load_n(&__curbrk, __ATOMIC_RELAXED) >> 12;
-}
-
-static void forget_pages(void)
-{
-	for (uint32_t i = 0; i < NR_PAGES; i++)
-		areas[NR_WORDS + i] = 0;
-}
-
 bool csink_kept_change(const void *memory, size_t bytes, bool is_gone)
 {
 	uint64_t from = (uintptr_t)memory >> UNIT_SHIFT, to = units_up((uintptr_t)memory + bytes);
 
 	if (!csink_kept_is_on())
 		return false;
-	if (bytes && (uintptr_t)memory < (uintptr_t)__curbrk && ((uintptr_t)memory + bytes - 1) >> 12 >= break_page)
-		csink_kept_break_off();
-	if ((atomic_fetch_add(&csink_kept_state, 1) >> STATE_SHIFT) % MOST_CALLS == 0)
-		forget_pages();
+	atomic_fetch_add(&csink_kept_state, 1);
 	if (is_gone && from < to && to - from > MOST_UNITS) {
-		forget();
+		forget(0, NR_WORDS);
 	} else if (is_gone && from < to) {
 		for_each_block(from, to, false, remove_units);
 		for_each_block(from >> MORE_SHIFT, ((to - 1) >> MORE_SHIFT) + 1, true, remove_units);
@@ -190,11 +160,15 @@ bool csink_kept_change(const void *memory, size_t bytes, bool is_gone)
 /* In a child that a handler forked during the call, it is not under way. */
 void csink_kept_changed(bool changes)
 {
-	uint64_t state = atomic_load(&csink_kept_state);
+	uint64_t state = atomic_load(&csink_kept_state), next;
 
-	while (changes &&
-	       !atomic_compare_exchange_weak(&csink_kept_state, &state, state + UNDER_WAY + !(state & UNDER_WAY)))
-		;
+	if (!changes)
+		return;
+	do {
+		next = state + UNDER_WAY + !(state & UNDER_WAY);
+	} while (!atomic_compare_exchange_weak(&csink_kept_state, &state, next));
+	if ((next >> STATE_SHIFT) % MOST_CALLS == 0)
+		forget(NR_WORDS, NR_WORDS + NR_PAGES);
 }
 
 static bool is_in_area(uintptr_t page)
@@ -225,19 +199,23 @@ bool csink_kept_has(uintptr_t page)
 	uint64_t state = atomic_load_explicit(&csink_kept_state, memory_order_acquire), word = page_word(page, state);
 	_Atomic uint64_t *pair;
 
-	if (!csink_kept_is_on())
+	if (!page || page >> PAGE_BITS || state & UNDER_WAY || !csink_kept_is_on())
 		return false;
 	pair = pair_of(page);
-	return (!(state & UNDER_WAY) && (pair[0] == word || pair[1] == word)) || is_below_break(page);
+	return pair[0] == word || pair[1] == word;
 }
 
-void csink_kept_put(uintptr_t page, uint64_t state)
+uint64_t csink_kept_ask(uintptr_t page)
 {
-	_Atomic uint64_t *pair;
+	uint64_t state = atomic_load_explicit(&csink_kept_state, memory_order_acquire);
 
-	if (state & UNDER_WAY || page >> PAGE_BITS || !is_in_area(page))
-		return;
-	pair = pair_of(page);
+	return state & UNDER_WAY || !page || page >> PAGE_BITS || !is_in_area(page) ? CSINK_KEPT_NONE : state;
+}
+
+void csink_kept_put(uintptr_t page, uint64_t asked)
+{
+	_Atomic uint64_t *pair = pair_of(page);
+
 	pair[1] = pair[0];
-	pair[0] = page_word(page, state);
+	pair[0] = page_word(page, asked);
 }

@@ -3,9 +3,9 @@
  * for each of them once and not once a sample.
  *
  * Only pages of areas that the program mapped by mmap(2): private, anonymous, of 128 KiB and more, where languages have
- * their heaps, code and stacks. A call of the program's that takes pages away (munmap, mprotect, mremap, mmap over
- * them) forgets them all. What libc maps for itself (stacks, objects, malloc's areas of other threads) is unmapped by
- * calls that cannot be seen. But what malloc has by brk(2) needs no asking: libc says where it ends.
+ * their heaps, code and stacks. What libc maps for itself (malloc, stacks, objects) is unmapped by calls that cannot be
+ * seen: brk(2), too, of which libc notes the outcome only after the pages are gone. A call of the program's that takes
+ * pages away (munmap, mprotect, mremap, mmap over them) forgets them all.
  */
 #ifndef CSINK_KEPT_PAGES_H
 #define CSINK_KEPT_PAGES_H
@@ -16,6 +16,9 @@
 #include <stdint.h>
 
 #include "include/internal/base.h"
+
+/* No state, since with a call under way nothing is kept. */
+#define CSINK_KEPT_NONE UINT64_MAX
 
 /* Low 16 bits: calls under way that take pages away; above: how many there were. Any thread. */
 extern _Atomic uint64_t csink_kept_state CSINK_HIDDEN;
@@ -41,14 +44,16 @@ void csink_kept_add(const void *memory, size_t bytes);
 bool csink_kept_change(const void *memory, size_t bytes, bool is_gone);
 void csink_kept_changed(bool changes);
 
-/** The program's break is set by a call that libc does not see: what lies below it is not known any more. Context: any.
- */
-void csink_kept_break_off(void);
-
 /** Is the page (its number, not 0) known? Context: signal. */
 bool csink_kept_has(uintptr_t page);
 
-/** The page was found readable after @state was loaded. Context: signal. */
-void csink_kept_put(uintptr_t page, uint64_t state);
+/**
+ * Called before the kernel is asked whether a page can be read. Returns what csink_kept_put() takes; CSINK_KEPT_NONE:
+ * the page is not to be kept. Context: signal.
+ */
+uint64_t csink_kept_ask(uintptr_t page);
+
+/** The page was found readable, by a call that obeys protection keys. @asked: not CSINK_KEPT_NONE. Context: signal. */
+void csink_kept_put(uintptr_t page, uint64_t asked);
 
 #endif
