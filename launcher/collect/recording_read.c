@@ -139,7 +139,7 @@ struct part {
 	off_t at, bytes;
 };
 
-static void fill(struct csink_recorded *rec, off_t from, off_t bytes)
+static void mark_filled(struct csink_recorded *rec, off_t from, off_t bytes)
 {
 	for (off_t block = from / CSINK_REC_BLOCK; block * CSINK_REC_BLOCK < from + bytes; block++)
 		rec->filled[block / 64] |= 1ULL << block % 64;
@@ -167,7 +167,7 @@ static int read_data(const struct part *part, struct csink_recorded *rec)
 			if (!got)
 				return 0;
 			got = CSINK_MAX(got, 0);
-			fill(rec, at - part->at, got);
+			mark_filled(rec, at - part->at, got);
 		}
 	}
 	return 0;

@@ -71,8 +71,8 @@ struct csink_recorded {
 int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
 
 /**
- * Copy what is in use of a recording as it is now, to be parsed later: header, data and bytes are set, and nothing
- * else. Returns as above.
+ * Copy what is in use of a recording as it is now, to be parsed later: header, data, bytes and filled are set, and
+ * nothing else. Returns as above.
  */
 int csink_recorded_copy(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
 

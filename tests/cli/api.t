@@ -58,7 +58,7 @@ is "$(readelf -W --dyn-syms "$LIB" | awk '$7 == "UND" && $5 == "WEAK" { sub(/@.*
 if [ "$(uname -m)" = x86_64 ]; then
 	size "$LIB" | awk 'NR == 2 { print $1, $3 }' >sizes
 	read -r text bss <sizes
-	# The pages that they keep known are theirs, too.
+	# What the walk of native frames uses of kept pages, too, is there only with a language.
 	interp=$(size "$BUILT"/obj/preload/agent/interp/*.o "$BUILT/obj/preload/agent/unwind/kept_pages.o" | awk 'NR > 1 { sum += $1 } END { print sum }')
 	code=$(size -A "$LIB" | awk '$1 == ".text" { print $2 }')
 	ok "the injected library has at most 200 KiB of code in all (${code:-unknown} bytes)" test "${code:-999999}" -le 204800

@@ -228,7 +228,7 @@ fi
 
 # ---- pages that are known
 
-# As of JavaScript: the kernel is asked for a page that does not change once, not once a sample.
+# As in frames_v8.t: the kernel is asked for a page that does not change once, not once a sample.
 if have strace; then
 	strace -f -o calls -e trace=rt_sigprocmask countersink -q -F 1000 -o kept.pb.gz -- "$home/bin/java" -Xint -cp classes Jobs deep 30 1 >out 2>&1 </dev/null
 	samples=$(countersink export -f folded -e samples kept.pb.gz | awk '/Jobs\.deep/ { nr += $NF } END { print nr + 0 }')

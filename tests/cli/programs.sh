@@ -156,7 +156,7 @@ print(sum(inner(2000) for _ in range(9000)))'
 	[ "$slack" != 0 ] || hot cum '^short_work$' 50 "short threads are profiled"
 	ok "shortthreads: CPU time agrees with the kernel's accounting" sums_up shortthreads
 
-	profile exec_chain "$TARGETS/exec_chain" 60 10000
+	profile exec_chain "$TARGETS/exec_chain" 30 30000
 	hot cum '^link_work$' 70 "every image of the chain is profiled"
 	ok "exec_chain: CPU time agrees with the kernel's accounting" sums_up exec_chain
 }

@@ -12,7 +12,7 @@ cp static closed
 chmod 111 closed closed_dynamic
 chmod 777 .
 
-# shown COMMAND...: run it; the brackets that have at least a tenth of the CPU time, and the programs that the report names.
+# shown COMMAND...: run it; the brackets, without start-up, that have at least a tenth of the CPU time, and the programs that the report names.
 shown() {
 	rm -f c.pb.gz
 	unprivileged countersink -o c.pb.gz -- "$@" >out 2>err || diag "$(cat err)"
@@ -23,7 +23,7 @@ report = json.load(open("report.json"))
 facts = [fact.split(": ", 1) for fact in report["facts"]]
 rows = report["rows"]
 total = sum(row["self"] for row in rows)
-print(*sorted(row["name"] for row in rows if row["pseudo"] and row["self"] > total / 10),
+print(*sorted(row["name"] for row in rows if row["pseudo"] and row["self"] > total / 10 and "start-up" not in row["name"]),
       *sorted(text for key, text in facts if key == "unprofiled"), sep="; ")'
 }
 why='(may be executed and not read, so that the kernel ends its events)'

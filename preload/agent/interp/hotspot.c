@@ -347,11 +347,13 @@ struct native {
 };
 
 /*
- * A method, and where its bytecodes are. NULL: it cannot be read. What a thread has seen holds until a class is
- * unloaded: no other method is made at the same address before. HotSpot counts unloaded classes. It frees former
- * methods of redefined classes at safepoints alone, and none of a thread's frames then: it counts these as they begin,
- * and the time until all threads have stopped, before it does anything. Where it does not count (-XX:-UsePerfData), it
- * holds for one walk, in which the frames keep their methods.
+ * A method, and where its bytecodes are. NULL: it cannot be read. What a thread has seen of it holds until a class is
+ * unloaded: no other method is made at the same address before. HotSpot counts unloaded classes; where it does not
+ * (-XX:-UsePerfData), what was seen holds for one walk, in which the frames keep their methods.
+ *
+ * Where classes may be redefined, former methods that have no frame are freed, too, but at safepoints alone. Two
+ * counters enclose the stopping. With the number of safepoints alone, a sample taken while the threads stop would store
+ * a method under the new number, and find it there after it was freed.
  */
 static const struct csink_interp_seen *see(struct csink_interp_walk *walk, const struct csink_hotspot *vm,
 					   uint64_t method)
@@ -382,22 +384,21 @@ static bool may_redefine(const struct csink_hotspot *vm)
 }
 
 /*
- * Set until when what was seen holds. From JDK 21 on an agent may come at any time, so that classes may always be
- * redefined. The counters are not checked: HotSpot never unmaps them.
+ * Set until when what was seen holds. JDK 25 lets classes be redefined in every process, others once an agent comes
+ * that may. The counters are read unchecked: HotSpot never unmaps them.
  */
 static void set_epoch(struct csink_interp_walk *walk, const struct csink_hotspot *vm)
 {
 	uint64_t epoch = __atomic_load_n(&generation, __ATOMIC_RELAXED);
-	bool redefines = may_redefine(vm);
+	int nr = may_redefine(vm) ? HOTSPOT_NR_COUNTERS : HOTSPOT_UNLOADED + 1;
 
 	walk->room->epoch = walk->room->nr_walks;
-	if (!vm->unloaded || (redefines && (!vm->safepoints || !vm->stop_time)))
-		return;
-	epoch = csink_interp_mix(epoch, csink_load_known(vm->unloaded));
-	if (redefines)
-		epoch = csink_interp_mix(csink_interp_mix(epoch, csink_load_known(vm->safepoints)),
-					 csink_load_known(vm->stop_time));
-	walk->room->epoch = epoch | 1UL << 63;
+	for (int i = 0; i < nr; i++) {
+		if (!vm->counters[i])
+			return;
+		epoch = csink_interp_mix(epoch, csink_load_known(vm->counters[i]));
+	}
+	walk->room->epoch = csink_interp_mix(epoch, (uint64_t)nr) | 1UL << 63;
 }
 
 /* Add the frame of a method. False: it cannot be read, or no frame may follow. */

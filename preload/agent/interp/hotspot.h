@@ -96,6 +96,10 @@ enum csink_hotspot_field { CSINK_HOTSPOT_FIELDS(CSINK_HOTSPOT_ID) HOTSPOT_NR_FIE
 
 enum { HOTSPOT_MAX_HEAPS = 8, HOTSPOT_MAX_ENTRIES = 96 };
 
+/* What HotSpot counts: unloaded classes; safepoints, as one begins; and the time until all threads have stopped for it,
+ * which is added before anything is done there. */
+enum csink_hotspot_counter { HOTSPOT_UNLOADED, HOTSPOT_SAFEPOINTS, HOTSPOT_STOP_TIME, HOTSPOT_NR_COUNTERS };
+
 /* The virtual machine of this process: written once, before it is published. */
 struct csink_hotspot {
 	uint64_t at[HOTSPOT_NR_FIELDS];   /* address of a variable, offset of a field, or size of a type */
@@ -103,13 +107,11 @@ struct csink_hotspot {
 	uint32_t version;
 	uint32_t nr_heaps, nr_entries;
 	uintptr_t heaps[HOTSPOT_MAX_HEAPS];
-	uintptr_t low, high; /* all code is between these */
-	bool is_read;        /* the fields are known, and none is missing */
-	bool is_whole;       /* nothing of it is looked for any more */
-	/* Where it counts unloaded classes; safepoints as they begin; and the time until all threads have stopped for
-	 * one. 0: nowhere. */
-	uintptr_t unloaded, safepoints, stop_time;
-	uintptr_t archive, archive_bytes; /* methods in it are never freed; 0, 0: there is no archive */
+	uintptr_t low, high;                     /* all code is between these */
+	bool is_read;                            /* the fields are known, and none is missing */
+	bool is_whole;                           /* nothing of it is looked for any more */
+	uintptr_t counters[HOTSPOT_NR_COUNTERS]; /* where HotSpot counts; 0: nowhere */
+	uintptr_t archive, archive_bytes;        /* methods in it are never freed; 0, 0: there is no archive */
 	/* Where each of the interpreter's pieces of code that methods are entered by begins; then where the last ends.
 	 */
 	uintptr_t entries[HOTSPOT_MAX_ENTRIES];

@@ -384,12 +384,11 @@ static bool has_not_begun(const struct csink_hotspot *vm, struct csink_interp_wa
 static void find_counters(struct csink_hotspot *vm, struct csink_interp_walk *walk)
 {
 	enum { MAGIC = (int)0xc0c0feca, VERSION = 0x000201, FIRST = 24, TYPE = 12, LONG = 'J', MAX_BYTES = 1 << 20 };
-	const struct {
-		char name[sizeof("java.cls.unloadedClasses")];
-		uintptr_t *to;
-	} wanted[] = {{"java.cls.unloadedClasses", &vm->unloaded},
-		      {"sun.rt.safepoints", &vm->safepoints},
-		      {"sun.rt.safepointSyncTime", &vm->stop_time}};
+	static const char names[][sizeof("java.cls.unloadedClasses")] = {
+		[HOTSPOT_UNLOADED] = "java.cls.unloadedClasses",
+		[HOTSPOT_SAFEPOINTS] = "sun.rt.safepoints",
+		[HOTSPOT_STOP_TIME] = "sun.rt.safepointSyncTime",
+	};
 	uint64_t head, first, entry, value;
 	uintptr_t start = vm->bytes[HOTSPOT_COUNTERS] ? csink_load_known(vm->at[HOTSPOT_COUNTERS]) : 0, at;
 
@@ -399,7 +398,7 @@ static void find_counters(struct csink_hotspot *vm, struct csink_interp_walk *wa
 		return;
 	at = start + (uint32_t)first;
 	for (uint64_t nr = first >> 32; nr > 0 && at - start < MAX_BYTES; nr--) {
-		char name[sizeof(wanted[0].name)] = "";
+		char name[sizeof(names[0])] = "";
 		uintptr_t counter;
 
 		if (!csink_interp_load(walk, at, &entry) || !csink_interp_load(walk, at + TYPE, &value) ||
@@ -410,9 +409,9 @@ static void find_counters(struct csink_hotspot *vm, struct csink_interp_walk *wa
 		at += (uint32_t)entry;
 		if ((value & 0xff) != LONG || !counter || !csink_interp_load(walk, counter, &value))
 			continue;
-		for (size_t i = 0; i < CSINK_ARRAY_SIZE(wanted); i++)
-			if (!strcmp(name, wanted[i].name))
-				*wanted[i].to = counter;
+		for (int i = 0; i < HOTSPOT_NR_COUNTERS; i++)
+			if (!strcmp(name, names[i]))
+				vm->counters[i] = counter;
 	}
 }
 
@@ -467,7 +466,7 @@ const struct csink_hotspot *csink_hotspot_look(struct csink_interp_walk *walk)
 	if ((state != UNKNOWN && state != MADE) ||
 	    !__atomic_compare_exchange_n(&csink_hotspot_state, &state, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return csink_hotspot_get();
-	/* The tables are libjvm's own, and long. */
+	/* The tables lie in libjvm's variables: their words, some thousands, are loaded without being asked for. */
 	walk->known = walk->interpreter->variables;
 	walk->known_bytes = CSINK_MAX(walk->interpreter->variables_end - walk->known, (uintptr_t)7) - 7;
 	next = look(walk);

@@ -40,7 +40,7 @@ static bool has_started;
 
 static enum csink_interp_mode mode;
 
-int csink_interp_parse(const char *name)
+CSINK_RARE int csink_interp_parse(const char *name)
 {
 	static const char names[][7] = {"auto", "native", "both"};
 
@@ -157,7 +157,7 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 	}
 }
 
-void csink_interp_begin(enum csink_interp_mode wanted)
+CSINK_RARE void csink_interp_begin(enum csink_interp_mode wanted)
 {
 	int busy = CSINK_HOTSPOT_BUSY;
 
@@ -173,14 +173,15 @@ void csink_interp_begin(enum csink_interp_mode wanted)
 	csink_modules_set_callback(on_module);
 }
 
-void csink_interp_started(void)
+CSINK_RARE void csink_interp_started(void)
 {
 	has_started = true;
 }
 
 /* ---- what languages add ------------------------------------------------------------------------------------------ */
 
-/* A page that was found readable in this walk is not asked for again, unless two others with the same hash came since.
+/* A page that was found readable in this walk is not asked for again, unless two others with the same hash came since,
+ * nor is one that stays known (kept_pages.h).
  * No page has the number 0, which is in unused slots. */
 __attribute__((noinline)) bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
@@ -232,7 +233,8 @@ __attribute__((noinline)) bool csink_interp_load(struct csink_interp_walk *walk,
 }
 
 /* The list is read from which __tls_get_addr() takes it: of this thread's modules. */
-bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, uint64_t offset, uint64_t *value)
+CSINK_RARE bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, uint64_t offset,
+					  uint64_t *value)
 {
 	uintptr_t lists = csink_load_known((uintptr_t)pthread_self() + THREAD_LISTS);
 	uint64_t module = csink_load_known(place), nr, memory;
@@ -322,7 +324,7 @@ void csink_interp_find_cfas(struct csink_interp_walk *walk)
 	walk->has_cfas = true;
 }
 
-void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start, uintptr_t end)
+CSINK_RARE void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start, uintptr_t end)
 {
 	struct csink_interpreter *interpreter = &interpreters[walk->interpreter - interpreters];
 
@@ -331,7 +333,7 @@ void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start
 	__atomic_store_n(&interpreter->loop, start, __ATOMIC_RELEASE);
 }
 
-void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why)
+CSINK_RARE void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why)
 {
 	csink_recording_note_text(walk->rec, walk->writer, why);
 	__atomic_store_n(&interpreters[walk->interpreter - interpreters].language, NULL, __ATOMIC_RELEASE);

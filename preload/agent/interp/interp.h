@@ -85,7 +85,9 @@ struct csink_interpreter {
 	uint64_t data[9];                   /* the language's own, constant */
 	uint64_t learnt;                    /* the language's own, stored by any thread */
 	uintptr_t constants, constants_end; /* the segment of its object with constants and unwind tables; 0, 0: none */
-	uintptr_t variables, variables_end; /* the one with variables */
+	/* Its last writable segment, readable as long as the object is loaded: loads there are not checked. 0, 0: none.
+	 */
+	uintptr_t variables, variables_end;
 };
 
 /** Is the address in the evaluator's code? Always false where groups have records. */
@@ -207,7 +209,8 @@ bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, 
 /** Load the word at an address. Returns false if it cannot be read. Context: signal. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value);
 
-/** The same, checked even if is_settled: its page may be unreadable for a while. Context: signal. */
+/** The same, checked even if is_settled, since its page may be unreadable for a while; but not in the variables of the
+ * interpreter's object. Context: signal. */
 bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value);
 
 /** Copy memory that another thread may unmap or protect meanwhile. False: it cannot be read. Context: signal. */
@@ -243,8 +246,10 @@ struct csink_code_source {
 	uint32_t own[5];                /* for a line table that describe() makes itself */
 };
 
-/** Where a function is, if it had a frame in this walk; else a place for it, whose former one may be lost. Context:
- * signal. */
+/**
+ * The entry with this address, of this or an earlier walk (compare its walk); if there is none, one to overwrite: the
+ * first of its pair, whose former entry takes the second's place. Context: signal.
+ */
 static inline struct csink_interp_seen *csink_interp_seen_at(struct csink_interp_walk *walk, uintptr_t code)
 {
 	struct csink_interp_seen *pair = &walk->room->seen[(code >> 4 ^ code >> 10) * 2 % CSINK_INTERP_SEEN];

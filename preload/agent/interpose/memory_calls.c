@@ -1,5 +1,6 @@
 /*
- * Calls that map memory and take it away: what reads frames of languages keeps pages that it knows (kept_pages.h).
+ * Calls that map memory and take it away: pages that are known as readable stay so from one sample to the next
+ * (kept_pages.h).
  * Any thread of the program, in signal handlers and before our constructor, too: allocators call these.
  */
 #include "preload/agent/interpose/memory_calls.h"
@@ -95,10 +96,10 @@ CSINK_EXPORT int mprotect(void *at, size_t bytes, int prot)
 	return result;
 }
 
-/* Our handlers may not read what has a key. */
+/* Neither a handler nor another thread need have the right to read what has a key: it is in no area any more. */
 CSINK_EXPORT int pkey_mprotect(void *at, size_t bytes, int prot, int key)
 {
-	bool changes = csink_kept_change(at, bytes, false);
+	bool changes = csink_kept_change(at, bytes, key != -1);
 	int result = (int)PASS_ON(pkey_mprotect, at, bytes, prot, key);
 
 	csink_kept_changed(changes);

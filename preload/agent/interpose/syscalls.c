@@ -30,9 +30,9 @@ __asm__(".text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
-	/* execve, execveat, fork, exit_group, seccomp, perf_event_open, mlockall, mmap, mprotect, munmap, mremap, prctl
-	 */
-	PICK(59) PICK(322) PICK(57) PICK(231) PICK(317) PICK(298) PICK(151) PICK(9) PICK(10) PICK(11) PICK(25)
+	/* execve, execveat, fork, exit_group, seccomp, perf_event_open, mlockall, mmap, mprotect, pkey_mprotect,
+	 * munmap, mremap, prctl */
+	PICK(59) PICK(322) PICK(57) PICK(231) PICK(317) PICK(298) PICK(151) PICK(9) PICK(10) PICK(329) PICK(11) PICK(25)
 		PICK(157) "	cmpq $56, %rdi\n" /* clone: of a copy of the process, on a copy of the stack */
 			  "	jne 1f\n"
 			  "	testq $0x100, %rsi\n" /* CLONE_VM */
@@ -85,8 +85,9 @@ __asm__(".text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	hint #34\n" /* bti c */
-	/* execve, execveat, exit_group, seccomp, perf_event_open, mlockall, mmap, mprotect, munmap, mremap, prctl */
-	PICK(221) PICK(281) PICK(94) PICK(277) PICK(241) PICK(230) PICK(222) PICK(226) PICK(215) PICK(216)
+	/* execve, execveat, exit_group, seccomp, perf_event_open, mlockall, mmap, mprotect, pkey_mprotect, munmap,
+	 * mremap, prctl */
+	PICK(221) PICK(281) PICK(94) PICK(277) PICK(241) PICK(230) PICK(222) PICK(226) PICK(288) PICK(215) PICK(216)
 		PICK(167) "	cmp x0, #220\n" /* clone: of a copy of the process, on a copy of the stack */
 			  "	b.ne 1f\n"
 			  "	tbnz x1, #8, 3f\n" /* CLONE_VM */

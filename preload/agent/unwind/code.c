@@ -12,7 +12,7 @@
 /* Code without tables is some assembly's, and short. */
 #define MAX_CALLED_BYTES 16384
 
-/* Whatever it is, AddressSanitizer is not asked. */
+/* Reads across the bounds of variables, which AddressSanitizer would report. */
 __attribute__((no_sanitize_address)) static void copy_bytes(uint8_t *bytes, uintptr_t pc, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
@@ -41,8 +41,8 @@ static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
 #if defined(__x86_64__)
 enum { NEAR_BEFORE = 16 }; /* bytes that are read before an address */
 
-/* The code that this thread runs is not unmapped: where its page is known, no call is made. That a call could copy it
- * does not show that it can be read in place, where protection keys count. */
+/* The thread is running code in this page, so that it stays mapped: if the page is known, it is read in place. A copy
+ * by process_vm_readv(2), which does not obey protection keys, does not make it known. */
 void csink_code_read_near(uintptr_t pc, struct csink_code_near *near)
 {
 	uintptr_t start = pc - NEAR_BEFORE, page = start >> 12;

@@ -1,6 +1,8 @@
 /*
  * Areas of the program's, and pages in them that are known: see kept_pages.h. Areas are stored by interposed calls on
- * any thread, in signal handlers, too; pages by the handler on its own thread.
+ * any thread, in signal handlers, too. Known pages are the process's: handlers of all threads store them and look them
+ * up without a lock. Each is one atomic word, its number and how many calls there had been, so that a race can only
+ * lose a page, which is asked for again.
  */
 #include "preload/agent/unwind/kept_pages.h"
 
@@ -28,14 +30,18 @@ enum {
 	PAGE_BITS = 36, /* of a known page's number; above it in its word: how many calls there had been */
 	PAGES_SHIFT = 10,
 	NR_PAGES = 1 << PAGES_SHIFT,
-	MOST_CALLS = 1 << 26, /* fewer than a word can tell from each other */
+	MOST_CALLS =
+		1 << 26, /* after so many all pages are forgotten: their words would repeat after four times as many */
 };
 
 /* NULL: nothing is kept; set once, to memory that is all 0. Known pages follow, each in the pair of its
  * number's hash. */
 static _Atomic uint64_t *_Atomic areas;
 
+/* Changed before and after a call that takes pages away; loaded before a page is asked for, and before it is read. */
 _Atomic uint64_t csink_kept_state;
+
+_Static_assert(MOST_CALLS < 1ULL << (64 - PAGE_BITS), "a word has room for the calls until pages are forgotten");
 
 void csink_kept_begin(void)
 {

@@ -1,11 +1,11 @@
 /*
- * Pages that stay known as readable from one sample to the next, so that reading frames of a language asks the kernel
- * for each of them once and not once a sample.
+ * Pages that stay known as readable from one sample to the next, so that reading frames of a language, and code that a
+ * sample interrupts, asks the kernel for each of them once and not once a sample.
  *
  * Only pages of areas that the program mapped by mmap(2): private, anonymous, of 128 KiB and more, where languages have
  * their heaps, code and stacks. What libc maps for itself (malloc, stacks, objects) is unmapped by calls that cannot be
- * seen: brk(2), too, of which libc notes the outcome only after the pages are gone. A call of the program's that takes
- * pages away (munmap, mprotect, mremap, mmap over them) forgets them all.
+ * seen. So is brk(2): libc stores the new end only after the kernel has removed the pages. A call of the program's that
+ * takes pages away (munmap, mprotect, mremap, mmap over them) forgets them all.
  */
 #ifndef CSINK_KEPT_PAGES_H
 #define CSINK_KEPT_PAGES_H
@@ -17,7 +17,7 @@
 
 #include "include/internal/base.h"
 
-/* No state, since with a call under way nothing is kept. */
+/* No state: in one that allows keeping, the low 16 bits are 0. */
 #define CSINK_KEPT_NONE UINT64_MAX
 
 /* Low 16 bits: calls under way that take pages away; above: how many there were. Any thread. */
@@ -39,7 +39,7 @@ void csink_kept_add(const void *memory, size_t bytes);
 /**
  * The program is about to take pages away.
  * @is_gone  what is there may belong to something else afterwards.
- * Returns what csink_kept_changed() wants to know once it has. Context: any.
+ * Returns the argument of csink_kept_changed(), which is called once the call has returned. Context: any.
  */
 bool csink_kept_change(const void *memory, size_t bytes, bool is_gone);
 void csink_kept_changed(bool changes);
