@@ -3,10 +3,10 @@
 # profile of its own. Together they have its CPU time, once.
 . "$(dirname "$0")/lib.sh"
 
-sum() { # PROFILE: ns of CPU time of goes_on
-	countersink report -j --comm=goes_on --by=process "$1" | python3 -c '
+sum() { # PROFILE: ns of CPU time of the process, from its fork on, when it had another name
+	countersink report -j --by=process "$1" | python3 -c '
 import json, sys
-print(sum(row["self"] for row in json.load(sys.stdin)["rows"]))'
+print(sum(row["self"] for row in json.load(sys.stdin)["rows"] if row["name"].split()[-1] == sys.argv[1]))' "$(cat pid)"
 }
 
 # both NAME FIRST LATER: the two profiles of goes_on, of which the first began when `begin` was called.
