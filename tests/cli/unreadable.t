@@ -39,6 +39,9 @@ is "$(shown ./static 0 fork ./closed 0.1)" \
 	"below a static program, where the kernel's records have to do"
 is "$(shown sh -c './closed_dynamic 0.1; true')" "" "one that the library is injected into is profiled"
 is "$(shown ./closed_dynamic 0.1)" "" "such a command is profiled"
+is "$(python3 -c 'import json
+rows = json.load(open("report.json"))["rows"]
+print(sum(row["self"] for row in rows if row["module"] == "closed_dynamic") > sum(row["self"] for row in rows) / 2)')" True "its functions have its CPU time"
 if [ "$(id -u)" = 0 ]; then
 	cp static raised
 	chmod 4755 raised

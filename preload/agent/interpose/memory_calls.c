@@ -99,7 +99,7 @@ CSINK_EXPORT int mprotect(void *at, size_t bytes, int prot)
 /* Neither a handler nor another thread need have the right to read what has a key: it is in no area any more. */
 CSINK_EXPORT int pkey_mprotect(void *at, size_t bytes, int prot, int key)
 {
-	bool changes = csink_kept_change(at, bytes, key != -1);
+	bool changes = csink_kept_change(at, bytes, key > 0);
 	int result = (int)PASS_ON(pkey_mprotect, at, bytes, prot, key);
 
 	csink_kept_changed(changes);
