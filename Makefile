@@ -242,9 +242,9 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
 # What runs in our signal handlers alone, under their mask; the languages and the readers of just-in-time compilers' lists
 # also look at modules that are new at fork, exec or exit, and interp.c and jit_list.c begin at start and fork, while the
-# thread takes no samples. It calls nothing of the
-# program's and waits for nothing, so that neither an exception nor a cancellation unwinds through it. Its unwind tables
-# are for debuggers (.debug_frame), and take no memory in programs. tests/cli/symbols.t follows the calls.
+# thread takes no samples. It calls nothing of the program's and waits for nothing, so that neither an exception nor a
+# cancellation unwinds through it. Its unwind tables are for debuggers (.debug_frame), and take no memory in programs.
+# tests/cli/symbols.t follows the calls.
 HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/cfi/cfi_close core/cfi/cfi_expr core/cfi/cfi_find core/cfi/cfi_op core/cfi/cfi_program core/cfi/cfi_read core/python_layout \
 	core/go_rule \

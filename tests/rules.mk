@@ -178,26 +178,23 @@ KERNEL_TESTS := debian_11 debian_12 debian_13 units_11 units_12 units_13
 PYTHON_DIR = $(shell python3=$$(command -v python3) && head -c 2 "$$python3" | grep -q '^\#!' && \
 	"$$python3" -c 'import os, sys; print(os.path.dirname(sys.executable))')
 # A third of what tests take is waiting: for children, servers and signals. So three run at once.
-PROVE_ENV = BUILD=$(CURDIR)/$(B) PATH="$(PYTHON_DIR:%=%:)$$PATH"
-PROVE_OPTIONS = -j$(or $(JOBS),3) --timer --failures
-PROVE = $(PROVE_ENV) prove $(PROVE_OPTIONS)
-PROVE_AGAIN = $(PROVE_ENV) tests/prove_again $(PROVE_OPTIONS)
+PROVE = BUILD=$(CURDIR)/$(B) PATH="$(PYTHON_DIR:%=%:)$$PATH" prove -j$(or $(JOBS),3) --timer --failures
 
 .PHONY: tests check check-unit check-guests check-pmu check-san bench demo
 tests: all $(UNIT_BINS) $(TARGET_BINS) $(B)/tests/symbols/resolve ## build what the tests need
 
 check: tests ## build, and run every test but the slow ones: about five minutes on two processors
-	$(PROVE_AGAIN) $(filter-out $(SLOW_UNIT_BINS),$(UNIT_BINS)) $(CLI_TESTS:%=tests/cli/%.t)
+	$(PROVE) $(filter-out $(SLOW_UNIT_BINS),$(UNIT_BINS)) $(CLI_TESTS:%=tests/cli/%.t)
 	$(PROVE) -j1 $(LONE_CLI_TESTS:%=tests/cli/%.t)
 
 .PHONY: check-slow
 check-slow: tests ## build, and run the slow tests: about ten minutes on two processors
-	$(PROVE_AGAIN) $(SLOW_UNIT_BINS) $(SLOW_CLI_TESTS:%=tests/cli/%.t)
+	$(PROVE) $(SLOW_UNIT_BINS) $(SLOW_CLI_TESTS:%=tests/cli/%.t)
 	$(PROVE) -j1 $(SLOW_LONE_CLI_TESTS:%=tests/cli/%.t)
 
 # Of the programs in tests/targets they use these alone.
 check-unit: all $(UNIT_BINS) $(addprefix $(B)/tests/targets/,gate_work inlines static_stacks unwind_mix) ## build and run the unit tests alone
-	$(PROVE_AGAIN) $(UNIT_BINS)
+	$(PROVE) $(UNIT_BINS)
 
 .PHONY: guest-packages
 guest-packages:

@@ -230,11 +230,7 @@ fi
 
 # As in frames_v8.t: the kernel is asked for a page that does not change once, not once a sample.
 if have strace; then
-	strace -f -o calls -e trace=rt_sigprocmask countersink -q -F 1000 -o kept.pb.gz -- "$home/bin/java" -Xint -cp classes Jobs deep 30 1 >out 2>&1 </dev/null
-	samples=$(countersink export -f folded -e samples kept.pb.gz | awk '/Jobs\.deep/ { nr += $NF } END { print nr + 0 }')
-	asked=$(grep -c ' EINVAL ' calls)
-	ok "there are samples of methods that stay as they are ($samples)" test "$samples" -ge 50
-	ok "for these, pages are asked for less than 4 times a sample ($asked in all)" test "$asked" -lt $((4 * samples))
+	asks_seldom "methods that stay as they are" 'Jobs\.deep' 4 "$home/bin/java" -Xint -cp classes Jobs deep 30 1
 else
 	skip "pages are asked for once" "no strace"
 fi

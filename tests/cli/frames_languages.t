@@ -57,7 +57,7 @@ reports() { # profile.pb.gz, of shares.$ending
 	# Of the program's own functions: what starts before them takes long on some machines. What the interpreter does for the function
 	# is in its row, and not below it.
 	like "$(awk -v name="$three" '$7 ~ /^shares\./ { all += $1 } $7 ~ /^shares\./ && $8 == name { own += $1; total += $4 }
-		END { printf "%.3f %s\n", own / (all + !all), (own > 0.9 * total ? "folded" : "of " total) }' out)" \
+		END { printf "%.3f %s\n", own / (all + !all), (own > 0.95 * total ? "folded" : "of " total) }' out)" \
 		'^0\.(6[89]|7[0-9])[0-9] folded$' "$name: report --fold-native adds what the interpreter does to the function it does it for"
 	unlike "$(cat out)" '^next: .*--fold-native' "$name: report --fold-native does not suggest itself"
 	countersink report --annotate "$three" profile.pb.gz >out 2>&1

@@ -253,18 +253,10 @@ if have strace; then
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 fib(37);
 END
-	strace -f -o calls -e trace=rt_sigprocmask countersink -q -o kept.pb.gz -- "$node" fib.js >out 2>&1 </dev/null
-	samples=$(countersink export -f folded -e samples kept.pb.gz | awk '/fib/ { nr += $NF } END { print nr + 0 }')
-	asked=$(grep -c ' EINVAL ' calls)
-	ok "there are samples of a heap that stays as it is ($samples)" test "$samples" -ge 50
-	ok "its pages are asked for less than 4 times a sample ($asked in all)" test "$asked" -lt $((4 * samples))
+	asks_seldom "a heap that stays as it is" fib 4 "$node" fib.js
 	# Of code that is none of V8's heap, what begins before it is looked for.
 	sed 's/fib(22)/fib(30)/; s/matching() + //' "$FRAMES/others.js" >wasm.js
-	strace -f -o calls -e trace=rt_sigprocmask countersink -q -o wasm.pb.gz -- "$node" wasm.js 20 >out 2>&1 </dev/null
-	samples=$(countersink export -f folded -e samples wasm.pb.gz | awk '/\[wasm\]/ { nr += $NF } END { print nr + 0 }')
-	asked=$(grep -c ' EINVAL ' calls)
-	ok "there are samples of WebAssembly ($samples)" test "$samples" -ge 50
-	ok "for these, pages are asked for less than 8 times a sample ($asked in all)" test "$asked" -lt $((8 * samples))
+	asks_seldom WebAssembly '\[wasm\]' 8 "$node" wasm.js 20
 else
 	skip "pages are asked for once" "no strace"
 fi

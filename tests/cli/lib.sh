@@ -244,3 +244,15 @@ have_32_bit_program() {
 	"./$1" 2>/dev/null
 	[ $? = 6 ]
 }
+
+# asks_seldom NAME PATTERN TIMES COMMAND...: of the samples whose stacks match, the kernel is asked for pages less than TIMES a sample,
+# by a system call that always fails.
+asks_seldom() {
+	asks_name=$1 asks_pattern=$2 asks_times=$3
+	shift 3
+	strace -f -o calls -e trace=rt_sigprocmask countersink -q -o kept.pb.gz -- "$@" >out 2>&1 </dev/null
+	asks_samples=$(countersink export -f folded -e samples kept.pb.gz | grep -E "$asks_pattern" | awk '{ nr += $NF } END { print nr + 0 }')
+	asks_nr=$(grep -c ' EINVAL ' calls)
+	ok "there are samples of $asks_name ($asks_samples)" test "$asks_samples" -ge 50
+	ok "for these, pages are asked for less than $asks_times times a sample ($asks_nr in all)" test "$asks_nr" -lt $((asks_times * asks_samples))
+}

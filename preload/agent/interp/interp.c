@@ -40,7 +40,7 @@ static bool has_started;
 
 static enum csink_interp_mode mode;
 
-CSINK_RARE int csink_interp_parse(const char *name)
+int csink_interp_parse(const char *name)
 {
 	static const char names[][7] = {"auto", "native", "both"};
 
@@ -157,7 +157,7 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 	}
 }
 
-CSINK_RARE void csink_interp_begin(enum csink_interp_mode wanted)
+void csink_interp_begin(enum csink_interp_mode wanted)
 {
 	int busy = CSINK_HOTSPOT_BUSY;
 
@@ -173,7 +173,7 @@ CSINK_RARE void csink_interp_begin(enum csink_interp_mode wanted)
 	csink_modules_set_callback(on_module);
 }
 
-CSINK_RARE void csink_interp_started(void)
+void csink_interp_started(void)
 {
 	has_started = true;
 }
@@ -233,8 +233,7 @@ __attribute__((noinline)) bool csink_interp_load(struct csink_interp_walk *walk,
 }
 
 /* The list is read from which __tls_get_addr() takes it: of this thread's modules. */
-CSINK_RARE bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, uint64_t offset,
-					  uint64_t *value)
+bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, uint64_t offset, uint64_t *value)
 {
 	uintptr_t lists = csink_load_known((uintptr_t)pthread_self() + THREAD_LISTS);
 	uint64_t module = csink_load_known(place), nr, memory;
@@ -324,7 +323,7 @@ void csink_interp_find_cfas(struct csink_interp_walk *walk)
 	walk->has_cfas = true;
 }
 
-CSINK_RARE void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start, uintptr_t end)
+void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start, uintptr_t end)
 {
 	struct csink_interpreter *interpreter = &interpreters[walk->interpreter - interpreters];
 
@@ -333,7 +332,7 @@ CSINK_RARE void csink_interp_set_loop(const struct csink_interp_walk *walk, uint
 	__atomic_store_n(&interpreter->loop, start, __ATOMIC_RELEASE);
 }
 
-CSINK_RARE void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why)
+void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why)
 {
 	csink_recording_note_text(walk->rec, walk->writer, why);
 	__atomic_store_n(&interpreters[walk->interpreter - interpreters].language, NULL, __ATOMIC_RELEASE);
