@@ -257,11 +257,12 @@ HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	agent/unwind/go_frames agent/unwind/jit_list agent/unwind/jit_ranges agent/unwind/jit_symbol agent/unwind/jit_tables core/jit_image \
 	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step \
 	agent/unwind/walk_untabled))
-# What the constructor alone runs, before the thread's counters: no sample, exception or cancellation meets it. Without
+# What the constructor alone runs, before samples are taken: no sample, exception or cancellation meets it. Without
 # unwind tables, too; tests/cli/symbols.t follows the calls of a program, none of which leads there.
 START_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/event/event_rate core/event/event_read core/event/event_spec \
-	agent/lifecycle/config agent/lifecycle/event_choice agent/lifecycle/image_events agent/lifecycle/killed_runs))
+	agent/lifecycle/config agent/lifecycle/event_choice agent/lifecycle/image_events agent/lifecycle/killed_runs \
+	agent/sampler/engine_choose))
 UNTABLED := $(HANDLER_ONLY) $(START_ONLY)
 so_objs = $(sort $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1)))
 # Branch targets and functions need no alignment: as fast, and smaller.

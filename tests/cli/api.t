@@ -50,7 +50,7 @@ isnt "$(newer_than_2_17 "$API")" "" "the point above would see one: the API libr
 is "$(readelf -VW "$LIB" | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\)[. ].*/\1/p' | awk '$1 > 17')" "" \
 	"the injected library needs no version of glibc after 2.17, of a symbol or without one"
 is "$(readelf -W --dyn-syms "$LIB" | awk '$7 == "UND" && $5 == "WEAK" { sub(/@.*/, "", $8); print $8 }' |
-	grep -v '^csink_[a-z]*_object$\|^_ITM_\|^__gmon_start__\|^__cxa_finalize\|^__tsan_func_' | sort | xargs)" \
+	grep -v '^csink_[a-z]*_object$\|^_ITM_\|^__gmon_start__\|^__cxa_finalize\|^__lsan_\|^__tsan_func_' | sort | xargs)" \
 	"$(sed -n 's/^\tX([a-z_A-Z0-9]*, \([a-z_0-9]*\), "GLIBC.*/\1/p' "$SRC/preload/agent/old_glibc.h" | sort | xargs)" \
 	"what an older glibc has in libdl and libpthread is weak: the list of old_glibc.h"
 

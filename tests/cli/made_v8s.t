@@ -24,7 +24,7 @@ is "$?:$(grep -c 'JavaScript frames are read without lines, inlined functions an
 	"a version that is known by its fields alone: the report has one line with what is missing" || diag "$(cat err)"
 
 frames_not_read "$MADE/v8_packed_20" classy 'JavaScript frames are not read: V8 with compressed pointers is not supported' "compressed pointers"
-frames_not_read "$MADE/v8_type_24" classy 'JavaScript frames are not read: this version of V8 has other fields or frames' "functions of another type"
+frames_not_read "$MADE/v8_type_24" classy 'JavaScript frames are not read: this V8 has other fields or frames' "functions of another type"
 
 # A library of V8 is unloaded, and a second mapping of its code stays: it is looked at once more at the program's end.
 cat >library.c <<'END'
@@ -57,7 +57,7 @@ no_fields() { # DEFINITION TITLE: a library that has V8 and not all of what is n
 	echo "$1" | cc -shared -fPIC -x c -o partial.so -
 	countersink -o p.pb.gz -- ./unloads "$PWD/partial.so" >out 2>err
 	is "$?:$(cat out)" "3:" "$2: the program runs as without countersink"
-	is "$(grep -c 'JavaScript frames are not read: this version of V8 has other fields or frames' err)" 1 \
+	is "$(grep -c 'JavaScript frames are not read: this V8 has other fields or frames' err)" 1 \
 		"$2: the report has one line with the reason"
 }
 no_fields 'int v8dbg_SmiTagMask = 1, v8dbg_TaggedSize = 8;' "fields that are missing"

@@ -30,11 +30,11 @@ why='(may be executed and not read, so that the kernel ends its events)'
 
 is "$(shown ./closed 0.1)" "[not injected: closed]; closed $why" "a command"
 is "$(shown sh -c './closed 0.1; true')" "[not injected: closed]; closed $why" "below a program that is injected"
-is "$(shown sh -c './closed 0.1; ./closed 0.1; true')" "[not injected: closed]; closed $why (2 times)" \
+is "$(shown sh -c './closed 0.5; ./closed 0.5; true')" "[not injected: closed]; closed $why (2 times)" \
 	"two times: its name is there once"
-is "$(shown sh -c 'exec ./closed 0.1')" "[not injected: closed]; closed $why" "by exec, in place of one that is injected"
-is "$(shown ./dynamic 0 spawn ./closed 0.1)" "[not injected: closed]; closed $why" "by posix_spawn(3)"
-is "$(shown ./static 0 fork ./closed 0.1)" \
+is "$(shown sh -c 'exec ./closed 0.5')" "[not injected: closed]; closed $why" "by exec, in place of one that is injected"
+is "$(shown ./dynamic 0 spawn ./closed 0.5)" "[not injected: closed]; closed $why" "by posix_spawn(3)"
+is "$(shown ./static 0 fork ./closed 0.5)" \
 	"[not injected: closed]; closed (set-user-id, or may not be read: the kernel ended its events)" \
 	"below a static program, where the kernel's records have to do"
 is "$(shown sh -c './closed_dynamic 0.5; true')" "" "one that the library is injected into is profiled"
@@ -45,12 +45,12 @@ print(sum(row["self"] for row in rows if row["module"] == "closed_dynamic") > su
 if [ "$(id -u)" = 0 ]; then
 	cp static raised
 	chmod 4755 raised
-	is "$(shown sh -c './raised 0.1; true')" "[not injected: raised]; raised (set-user-id or with capabilities)" \
+	is "$(shown sh -c './raised 0.5; true')" "[not injected: raised]; raised (set-user-id or with capabilities)" \
 		"a set-user-ID program below one that is injected"
-	is "$(shown sh -c 'exec ./raised 0.1')" "[not injected: raised]; raised (set-user-id or with capabilities)" \
+	is "$(shown sh -c 'exec ./raised 0.5')" "[not injected: raised]; raised (set-user-id or with capabilities)" \
 		"a set-user-ID program by exec, in place of one that is injected"
 	rm -f c.pb.gz
-	countersink -o c.pb.gz -- sh -c './closed 0.1; true' 2>err
+	countersink -o c.pb.gz -- sh -c './closed 0.5; true' 2>err
 	like "$(cat err)" 'ms +closed +leaf' "root's launcher may read it: it is sampled"
 else
 	skip "a set-user-ID program" "only root can make one for another user"

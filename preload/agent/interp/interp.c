@@ -153,7 +153,7 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 		if (!keep(&to))
 			csink_recording_note_text(rec, writer,
 						  "frames of a further interpreter are not read: only of the first 4 "
-						  "that a process loads");
+						  "of a process");
 	}
 }
 

@@ -104,9 +104,8 @@ static const char exports[] = "class_JSFunction__shared__SharedFunctionInfo\0\0"
 
 enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
 
-static const char other_version[] =
-	"JavaScript frames are not read: this version of V8 has other fields or frames; node 18 to 26 "
-	"is supported";
+static const char other_version[] = "JavaScript frames are not read: this V8 has other fields or frames; node 18 to 26 "
+				    "is supported";
 
 static uint32_t nr_threads; /* that have run JavaScript; atomic */
 

@@ -16,6 +16,7 @@
 #include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/bus_guard.h"
 #include "preload/agent/lifecycle/real.h"
+#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/agent/unwind/find_object.h"
@@ -125,14 +126,14 @@ static void set_kernel_handler(int signo)
 	if (csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) || act.handler == csink_signal_entry)
 		return;
 	act.handler = csink_signal_entry;
-	act.flags |= SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+	act.flags |= SA_SIGINFO | SA_RESTART | (unsigned long)csink_engine_state.alternate_stack;
 	act.mask = entry_mask();
 	csink_rawcall(SYS_rt_sigaction, signo, &act, NULL, CSINK_SET_BYTES);
 }
 
 static int set_entry(int signo, struct sigaction *old)
 {
-	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART | csink_engine_state.alternate_stack};
 
 	act.sa_sigaction = csink_signal_entry;
 	memset(&act.sa_mask, 0xff, sizeof(act.sa_mask));

@@ -16,6 +16,9 @@
 #include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
 
+/* Room on a stack for the handler, and for what lies below the lowest address that is known of it. */
+enum { LEAST_ROOM = 128 << 10 };
+
 static void default_action(int signo)
 {
 	struct csink_kernel_action plain = {0};
@@ -132,6 +135,15 @@ static inline bool is_in_handler(const struct csink_thread *thread, const uconte
 	return csink_context_sp(uc) - lowest < CSINK_HANDLER_STACK - CSINK_JUMP_STACK;
 }
 
+/* As csink_engine_state.stay_on_stack has it. */
+static bool stays_on_stack(const struct csink_thread *thread, const ucontext_t *uc)
+{
+	uintptr_t lowest = thread->stack.low + LEAST_ROOM;
+
+	return csink_engine_state.stay_on_stack == CSINK_STAY_ALWAYS ||
+	       csink_context_sp(uc) - lowest < thread->stack.high - lowest;
+}
+
 /*
  * A signal has ended a sigsuspend or ppoll. If it was a sample whose number the program has blocked outside of the
  * call, the call is repeated (waits.c), and the program's signals end it. Else the program's pending signals are
@@ -190,8 +202,12 @@ void csink_signal_entry(int signo, siginfo_t *info, void *context)
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();
 		served = CSINK_SIGNAL_BIT(signo);
-	} else if (CSINK_UNLIKELY(csink_engine_state.stay_on_stack)) {
-		csink_sample_handler(signo, info, context);
+	} else if (CSINK_UNLIKELY(csink_engine_state.stay_on_stack) && thread && stays_on_stack(thread, context)) {
+		if (!thread->is_in_handler) {
+			thread->is_in_handler = true;
+			csink_sample_handler(signo, info, context);
+			thread->is_in_handler = false;
+		}
 	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
 		csink_call_on_stack(csink_sample_handler, signo, info, context,
 				    thread->handler_stack + sizeof(thread->handler_stack));

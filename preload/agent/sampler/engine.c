@@ -24,7 +24,7 @@
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"
 
-struct csink_engine_state csink_engine_state;
+struct csink_engine_state csink_engine_state = {.alternate_stack = SA_ONSTACK};
 
 static const char names[CSINK_NR_ENGINES][8] = {
 	[CSINK_ENGINE_NONE] = "none",
@@ -46,6 +46,84 @@ int csink_engine_parse(const char *name)
 		if (!strcmp(name, names[i]))
 			return i;
 	return -EINVAL;
+}
+
+/* A signal that is pending or blocked before the program begins is used: another process sends it, or the program
+ * waits for it. */
+static bool is_unused(int signo, uint64_t wanted)
+{
+	void *action[4] = {NULL}; /* the kernel's struct sigaction: the handler first, NULL is SIG_DFL */
+
+	return !(wanted >> (signo - 1) & 1) && !csink_rawcall(SYS_rt_sigaction, signo, NULL, action, sizeof(wanted)) &&
+	       !action[0];
+}
+
+static uint64_t pending_signals(void)
+{
+	uint64_t set = 0;
+
+	csink_rawcall(SYS_rt_sigpending, &set, sizeof(set));
+	return set;
+}
+
+static uint64_t blocked_signals(void)
+{
+	uint64_t set = 0;
+
+	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &set, sizeof(set));
+	return set;
+}
+
+/*
+ * A real-time signal that is not in use yet, from the top: programs and libraries take them from the bottom. A debugger
+ * stops at each of those, but by default passes the signals that profilers have always used.
+ */
+int csink_engine_free_signal(void)
+{
+	static const int profilers[] = {SIGPROF, SIGVTALRM};
+	uint64_t pending = pending_signals(), blocked = blocked_signals();
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(profilers) && csink_process.is_traced; i++)
+		if (is_unused(profilers[i], pending))
+			return profilers[i];
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
+		if (is_unused(signo, pending | blocked))
+			return signo;
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
+		if (is_unused(signo, pending))
+			return signo;
+	return -EBUSY;
+}
+
+void csink_engine_refuse_event(struct csink_thread *thread, uint32_t event, const char *why)
+{
+	csink_plan.events[event].rec.flags |= CSINK_EVENT_REFUSED;
+	csink_own_recording.header->events[event].flags |= CSINK_EVENT_REFUSED;
+	csink_recording_note(&csink_own_recording, &thread->writer, 1, "event %s is not counted: %s",
+			     csink_plan.events[event].rec.name, why);
+}
+
+const char csink_engine_kernels_own[] = "it happens in the kernel, which perf_event_paranoid hides: it takes "
+					"kernel.perf_event_paranoid <= 1 or CAP_PERFMON";
+
+/* Time off the CPU is taken with the sigtrap engine alone: any other signal would interrupt the calls that block. */
+void csink_engine_open_switches(struct csink_thread *thread)
+{
+	uint32_t event = csink_plan.off_cpu_event;
+	char words[120];
+	int err;
+
+	if (event == CSINK_MAX_EVENTS || csink_plan.events[event].rec.flags & CSINK_EVENT_REFUSED)
+		return;
+	if (thread->engine != CSINK_ENGINE_SIGTRAP) {
+		csink_engine_refuse_event(thread, event, "only the sigtrap engine does not interrupt blocking calls");
+		return;
+	}
+	err = csink_switches_open(thread);
+	if (err == -EACCES)
+		csink_engine_refuse_event(thread, event, csink_engine_kernels_own);
+	else if (err)
+		csink_engine_refuse_event(thread, event, csink_explain_brief(-err, words, sizeof(words)));
 }
 
 /*

@@ -14,6 +14,15 @@
 
 struct csink_thread;
 
+/* When the handler runs on the interrupted stack. */
+enum csink_stay {
+	CSINK_STAY_NEVER,
+	/* Where it has room. LeakSanitizer stops threads anywhere: of one whose stack pointer is not in its stack, all
+	 * of the stack counts, also what returned calls have left there, and leaks are missed. */
+	CSINK_STAY_WITH_ROOM,
+	CSINK_STAY_ALWAYS, /* valgrind takes a change for an error */
+};
+
 /* How the samples of the process are raised. @wanted and @install_signal are set before the first csink_engine_open(),
  * which sets the others in the main thread. Read by every thread and by the handler; what changes later is atomic. */
 struct csink_engine_state {
@@ -23,7 +32,8 @@ struct csink_engine_state {
 	uint64_t period_ns;               /* of the timer engine */
 	int wanted;                       /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool is_decided;
-	bool stay_on_stack; /* the handler runs on the interrupted stack: valgrind takes a change for an error */
+	uint8_t stay_on_stack; /* enum csink_stay */
+	int alternate_stack;   /* SA_ONSTACK: our signals come on the alternate stack of a thread that has one; or 0 */
 	int (*install_signal)(int signo); /* makes csink_signal_entry the kernel's handler, unseen by the program */
 };
 

@@ -21,6 +21,8 @@
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/seccomp_probe.h"
 
+extern void __lsan_do_leak_check(void) __attribute__((weak)); /* in AddressSanitizer's runtime, too */
+
 /* CPU timers fire on the tick, of 1 to 10 ms; with HZ = 250, as most distributions build it, every 4 ms. */
 #define TICK_NS 4000000ULL
 
@@ -60,64 +62,6 @@ bool csink_engine_is_go(void)
 	return false;
 }
 
-/* A signal that is pending or blocked before the program begins is used: another process sends it, or the program
- * waits for it. */
-static bool is_unused(int signo, uint64_t wanted)
-{
-	void *action[4] = {NULL}; /* the kernel's struct sigaction: the handler first, NULL is SIG_DFL */
-
-	return !(wanted >> (signo - 1) & 1) && !csink_rawcall(SYS_rt_sigaction, signo, NULL, action, sizeof(wanted)) &&
-	       !action[0];
-}
-
-static uint64_t pending_signals(void)
-{
-	uint64_t set = 0;
-
-	csink_rawcall(SYS_rt_sigpending, &set, sizeof(set));
-	return set;
-}
-
-static uint64_t blocked_signals(void)
-{
-	uint64_t set = 0;
-
-	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &set, sizeof(set));
-	return set;
-}
-
-/*
- * A real-time signal that is not in use yet, from the top: programs and libraries take them from the bottom. A debugger
- * stops at each of those, but by default passes the signals that profilers have always used.
- */
-int csink_engine_free_signal(void)
-{
-	static const int profilers[] = {SIGPROF, SIGVTALRM};
-	uint64_t pending = pending_signals(), blocked = blocked_signals();
-
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(profilers) && csink_process.is_traced; i++)
-		if (is_unused(profilers[i], pending))
-			return profilers[i];
-	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
-		if (is_unused(signo, pending | blocked))
-			return signo;
-	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
-		if (is_unused(signo, pending))
-			return signo;
-	return -EBUSY;
-}
-
-static void refuse_event(struct csink_thread *thread, uint32_t i, const char *why)
-{
-	csink_plan.events[i].rec.flags |= CSINK_EVENT_REFUSED;
-	csink_own_recording.header->events[i].flags |= CSINK_EVENT_REFUSED;
-	csink_recording_note(&csink_own_recording, &thread->writer, 1, "event %s is not counted: %s",
-			     csink_plan.events[i].rec.name, why);
-}
-
-static const char kernels_own[] = "it happens in the kernel, which perf_event_paranoid hides: it takes "
-				  "kernel.perf_event_paranoid <= 1 or CAP_PERFMON";
-
 static void leave_kernel_out(struct csink_thread *thread)
 {
 	for (uint32_t i = 0; i < CSINK_MIN(csink_plan.nr_opened, csink_plan.off_cpu_event); i++) {
@@ -125,7 +69,7 @@ static void leave_kernel_out(struct csink_thread *thread)
 			continue;
 		/* It would count 0, whatever goes on. */
 		if (csink_event_is_kernels_own(&csink_plan.events[i])) {
-			refuse_event(thread, i, kernels_own);
+			csink_engine_refuse_event(thread, i, csink_engine_kernels_own);
 			continue;
 		}
 		csink_event_set_user_only(&csink_plan.events[i]);
@@ -164,7 +108,7 @@ static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 		if (err == -EACCES && !(csink_plan.events[failed].rec.flags & CSINK_EVENT_USER_ONLY))
 			leave_kernel_out(thread);
 		else if (failed != csink_plan.cpu_event && is_events_own(failed, err))
-			refuse_event(thread, failed, csink_explain_brief(-err, words, sizeof(words)));
+			csink_engine_refuse_event(thread, failed, csink_explain_brief(-err, words, sizeof(words)));
 		else
 			return err;
 		err = 0;
@@ -207,7 +151,7 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 		for (uint32_t i = 0; i < csink_plan.nr_opened; i++)
 			if (i != csink_plan.cpu_event && i != csink_plan.off_cpu_event &&
 			    !(csink_plan.events[i].rec.flags & CSINK_EVENT_REFUSED))
-				refuse_event(thread, i, "the timer engine counts CPU time only");
+				csink_engine_refuse_event(thread, i, "the timer engine counts CPU time only");
 		if (csink_engine_state.period_ns < TICK_NS)
 			csink_recording_note(&csink_own_recording, &thread->writer, 0,
 					     "the timer engine samples on the kernel's tick only, some milliseconds "
@@ -216,26 +160,6 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 	default:
 		return 0;
 	}
-}
-
-/* Time off the CPU is taken with the sigtrap engine alone: any other signal would interrupt the calls that block. */
-void csink_engine_open_switches(struct csink_thread *thread)
-{
-	uint32_t event = csink_plan.off_cpu_event;
-	char words[120];
-	int err;
-
-	if (event == CSINK_MAX_EVENTS || csink_plan.events[event].rec.flags & CSINK_EVENT_REFUSED)
-		return;
-	if (thread->engine != CSINK_ENGINE_SIGTRAP) {
-		refuse_event(thread, event, "only the sigtrap engine does not interrupt blocking calls");
-		return;
-	}
-	err = csink_switches_open(thread);
-	if (err == -EACCES)
-		refuse_event(thread, event, kernels_own);
-	else if (err)
-		refuse_event(thread, event, csink_explain_brief(-err, words, sizeof(words)));
 }
 
 static const char *explain(int engine, int err, char *words, size_t size)
@@ -267,9 +191,15 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 {
 	int wanted = csink_engine_state.wanted;
 
-	csink_engine_state.stay_on_stack = is_in_valgrind();
+	if (is_in_valgrind()) {
+		csink_engine_state.stay_on_stack = CSINK_STAY_ALWAYS;
+	} else if (__lsan_do_leak_check) {
+		csink_engine_state.stay_on_stack = CSINK_STAY_WITH_ROOM;
+		csink_engine_state.alternate_stack = 0;
+	}
 	*first = *last = wanted;
-	if (csink_engine_state.stay_on_stack && wanted != CSINK_ENGINE_TIMER && wanted != CSINK_ENGINE_NONE) {
+	if (csink_engine_state.stay_on_stack == CSINK_STAY_ALWAYS && wanted != CSINK_ENGINE_TIMER &&
+	    wanted != CSINK_ENGINE_NONE) {
 		/* A signal of the kernel's reaches valgrind itself, which dies of it. */
 		*first = *last = CSINK_ENGINE_NONE;
 		snprintf(why, size,

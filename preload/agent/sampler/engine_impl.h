@@ -13,6 +13,12 @@ int csink_engine_choose(struct csink_thread *thread);
 /** A real-time signal that is not in use yet, or a profilers' one under a debugger; -EBUSY. Context: thread. */
 int csink_engine_free_signal(void);
 
+/** The event is not counted: its weights mean nothing, and a note in the recording has the reason. Context: thread. */
+void csink_engine_refuse_event(struct csink_thread *thread, uint32_t event, const char *why);
+
+/** The reason of an event that the kernel counts for nobody but itself. */
+extern const char csink_engine_kernels_own[] CSINK_HIDDEN;
+
 /** Sample the calling thread by its CPU clock. Returns 0 or -errno. Context: thread. */
 int csink_engine_open_timer(struct csink_thread *thread);
 

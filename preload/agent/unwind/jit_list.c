@@ -74,7 +74,7 @@ static void note(struct look *l, bool *has_been, const char *text)
 
 static void note_too_much(struct look *l)
 {
-	note(l, &is_noted, "some code that a just-in-time compiler registered has no names: too much of it");
+	note(l, &is_noted, "some code of a just-in-time compiler has no names: too much of it");
 }
 
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */
@@ -483,7 +483,7 @@ static bool read_list(struct look *l, uint32_t index)
 	if (before.version != GDB_VERSION) {
 		if (before.first)
 			note(l, &is_refused,
-			     "code that a just-in-time compiler registered has no names: its list for debuggers "
+			     "code of a just-in-time compiler has no names: its list for debuggers "
 			     "is not of version 1");
 		memset(&list->last, 0, sizeof(list->last));
 		return true;
