@@ -228,7 +228,7 @@ static int note_gone(struct csink_moment *moment, uint32_t index)
 	CSINK_AUTO_FREE int32_t *tids = NULL;
 	struct csink_recorded rec;
 	char why[CSINK_WHY_BYTES];
-	int err = csink_recorded_parse(copy->data, copy->bytes, &rec, why, sizeof(why));
+	int err = csink_recorded_parse_copy(copy, &rec, why, sizeof(why));
 
 	if (err)
 		return err;
@@ -294,7 +294,7 @@ static int read_one(const struct csink_moment *now, uint32_t index, const struct
 	CSINK_AUTO_FREE const struct csink_rec_spawn **spawns = NULL;
 	struct csink_recorded base;
 	uint32_t nr_spawns;
-	int err = csink_recorded_parse(copy->data, copy->bytes, rec, why, why_len);
+	int err = csink_recorded_parse_copy(copy, rec, why, why_len);
 
 	/* What earlier profiles have of it is shown, too. */
 	if (!err)
@@ -302,7 +302,7 @@ static int read_one(const struct csink_moment *now, uint32_t index, const struct
 	if (err || found < 0)
 		return err;
 	former = &before->at[found].copy;
-	err = csink_recorded_parse(former->data, former->bytes, &base, why, why_len);
+	err = csink_recorded_parse_copy(former, &base, why, why_len);
 	if (err) {
 		csink_recorded_free(rec);
 		return err;

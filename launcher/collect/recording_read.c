@@ -117,20 +117,46 @@ static int parse_or_free(struct csink_recorded *rec, size_t file_bytes, char *wh
 	return 0;
 }
 
-int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len)
+/* The blocks that have data, and which they are. */
+static int copy_filled(const struct csink_recorded *from, struct csink_recorded *rec)
 {
-	size_t bytes;
+	size_t words = rec->bytes / CSINK_REC_BLOCK / 64 + 1;
+
+	rec->filled = malloc(words * sizeof(*rec->filled));
+	if (!rec->filled)
+		return -ENOMEM;
+	memcpy(rec->filled, from->filled, words * sizeof(*rec->filled));
+	for (size_t at = 0, block = 0; at < rec->bytes; at += CSINK_REC_BLOCK, block++)
+		if (rec->filled[block / 64] >> block % 64 & 1)
+			memcpy((char *)rec->data + at, (const char *)from->data + at,
+			       CSINK_MIN(rec->bytes - at, (size_t)CSINK_REC_BLOCK));
+	return 0;
+}
+
+int csink_recorded_parse_copy(const struct csink_recorded *copy, struct csink_recorded *rec, char *why, size_t why_len)
+{
 	int err;
 
 	memset(rec, 0, sizeof(*rec));
-	err = check_header(buf, len, &rec->header, why, why_len);
+	err = check_header(copy->data, copy->bytes, &rec->header, why, why_len);
 	if (err)
 		return err;
-	bytes = used_bytes(&rec->header, len);
-	if (allocate(rec, bytes))
+	if (allocate(rec, used_bytes(&rec->header, copy->bytes)))
 		return csink_why(-ENOMEM, why, why_len, "no memory");
-	memcpy(rec->data, buf, bytes);
-	return parse_or_free(rec, len, why, why_len);
+	if (!copy->filled) {
+		memcpy(rec->data, copy->data, rec->bytes);
+	} else if (copy_filled(copy, rec)) {
+		csink_recorded_free(rec);
+		return csink_why(-ENOMEM, why, why_len, "no memory");
+	}
+	return parse_or_free(rec, copy->bytes, why, why_len);
+}
+
+int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	const struct csink_recorded copy = {.data = (void *)(uintptr_t)buf, .bytes = len};
+
+	return csink_recorded_parse_copy(&copy, rec, why, why_len);
 }
 
 /* What lies in a file between two offsets. */

@@ -86,6 +86,9 @@ int csink_recorded_copy_part(int fd, int64_t at, uint64_t bytes, struct csink_re
 /** Read the header alone, checked as above. */
 int csink_recorded_read_header(const char *path, struct csink_rec_header *header, char *why, size_t why_len);
 
+/** Parse a copy, which stays as it is. Returns as csink_recorded_read(). */
+int csink_recorded_parse_copy(const struct csink_recorded *copy, struct csink_recorded *rec, char *why, size_t why_len);
+
 /** The same as a whole from memory (copied), for tests and fuzzers. */
 int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len);
 

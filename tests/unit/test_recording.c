@@ -70,7 +70,7 @@ static void test_file(void)
 {
 	char directory[] = "/tmp/csink-rec.XXXXXX", path[64], why[160] = "";
 	struct record r = sample_record();
-	struct csink_recorded rec;
+	struct csink_recorded rec, copy;
 	struct rusage before, after;
 
 	if (!mkdtemp(directory))
@@ -96,6 +96,11 @@ static void test_file(void)
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a gigabyte of holes is read");
 	is_num(rec.nr_rows, 3, "the rows between the holes are read");
 	csink_recorded_free(&rec);
+	is_num(csink_recorded_copy(path, &copy, why, sizeof(why)), 0, "a gigabyte of holes is copied");
+	is_num(csink_recorded_parse_copy(&copy, &rec, why, sizeof(why)), 0, "the copy is parsed");
+	is_num(rec.nr_rows, 3, "the copy has the rows between the holes");
+	csink_recorded_free(&rec);
+	csink_recorded_free(&copy);
 	getrusage(RUSAGE_SELF, &after);
 	ok(after.ru_maxrss - before.ru_maxrss < 64 * 1024, "a gigabyte of holes takes less than 64 MiB of memory");
 

@@ -110,6 +110,7 @@ void csink_signals_renew(void)
 		    csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) ||
 		    act.handler != csink_signal_entry)
 			continue;
+		act.flags |= (unsigned long)csink_engine_state.alternate_stack;
 		act.mask = entry_mask();
 		csink_rawcall(SYS_rt_sigaction, signo, &act, NULL, CSINK_SET_BYTES);
 	}
@@ -265,6 +266,11 @@ int csink_signal_set_other(int signo, const struct sigaction *act, struct sigact
 	uint64_t saved;
 	int result;
 
+	if (act && act->sa_flags & SA_ONSTACK && !csink_engine_state.alternate_stack &&
+	    (!csink_signals_taken() || !csink_in_vfork_child())) {
+		csink_engine_state.alternate_stack = SA_ONSTACK;
+		csink_signals_renew();
+	}
 	if (!csink_signals_taken() || signo <= 0 || signo >= _NSIG)
 		return REAL(sigaction)(signo, act, old);
 	if (csink_is_single_threaded() || csink_in_vfork_child())

@@ -218,7 +218,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 {
 	struct csink_thread *thread;
 	char problem[700] = "";
-	bool is_by_timer;
+	bool is_by_timer, is_go = csink_engine_is_go();
 
 	csink_modules_reserve();
 	thread = csink_thread_get();
@@ -242,7 +242,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	atomic_store_explicit(&csink_process.active, 1, memory_order_release);
 	csink_thread_start(thread, CSINK_THREAD_MAIN);
 	csink_untracked_threads_at_start();
-	if (csink_engine_is_go())
+	if (is_go)
 		csink_arm_for_children();
 	if (is_by_timer && csink_config.owner == csink_process.pid)
 		csink_recording_note(

@@ -1,7 +1,7 @@
 /*
- * The kernel's handler of our signals. A signal that the engine raised goes to the sampler, on a stack of ours; one
- * that the program was sent goes to the program's own handler, or is kept while the program has it blocked. Runs as a
- * signal handler on any thread: no lock but that of the hidden signals, no call of libc.
+ * The kernel's handler of our signals. A signal that the engine raised goes to the sampler, mostly on a stack of ours;
+ * one that the program was sent goes to the program's own handler, or is kept while the program has it blocked. Runs as
+ * a signal handler on any thread: no lock but that of the hidden signals, no call of libc.
  */
 #include <errno.h>
 #include <ucontext.h>
@@ -16,7 +16,7 @@
 #include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
 
-/* Room on a stack for the handler, and for what lies below the lowest address that is known of it. */
+/* What the handler needs of a stack, and as much again: a stack may end above what is known as its lowest address. */
 enum { LEAST_ROOM = 128 << 10 };
 
 static void default_action(int signo)
@@ -132,16 +132,16 @@ static inline bool is_in_handler(const struct csink_thread *thread, const uconte
 {
 	uintptr_t lowest = (uintptr_t)(thread->handler_stack + CSINK_JUMP_STACK);
 
-	return csink_context_sp(uc) - lowest < CSINK_HANDLER_STACK - CSINK_JUMP_STACK;
+	return thread->is_in_handler || csink_context_sp(uc) - lowest < CSINK_HANDLER_STACK - CSINK_JUMP_STACK;
 }
 
 /* As csink_engine_state.stay_on_stack has it. */
 static bool stays_on_stack(const struct csink_thread *thread, const ucontext_t *uc)
 {
-	uintptr_t lowest = thread->stack.low + LEAST_ROOM;
+	uintptr_t sp = csink_context_sp(uc);
 
 	return csink_engine_state.stay_on_stack == CSINK_STAY_ALWAYS ||
-	       csink_context_sp(uc) - lowest < thread->stack.high - lowest;
+	       (sp > thread->stack.low + LEAST_ROOM && sp < thread->stack.high);
 }
 
 /*
@@ -202,15 +202,15 @@ void csink_signal_entry(int signo, siginfo_t *info, void *context)
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();
 		served = CSINK_SIGNAL_BIT(signo);
-	} else if (CSINK_UNLIKELY(csink_engine_state.stay_on_stack) && thread && stays_on_stack(thread, context)) {
-		if (!thread->is_in_handler) {
+	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
+		if (CSINK_UNLIKELY(csink_engine_state.stay_on_stack) && stays_on_stack(thread, context)) {
 			thread->is_in_handler = true;
 			csink_sample_handler(signo, info, context);
 			thread->is_in_handler = false;
+		} else {
+			csink_call_on_stack(csink_sample_handler, signo, info, context,
+					    thread->handler_stack + sizeof(thread->handler_stack));
 		}
-	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
-		csink_call_on_stack(csink_sample_handler, signo, info, context,
-				    thread->handler_stack + sizeof(thread->handler_stack));
 	}
 	if (CSINK_UNLIKELY(thread && thread->hidden.swapped) && is_after_eintr(context))
 		end_wait(thread, signo, served, context);

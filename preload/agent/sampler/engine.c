@@ -24,7 +24,7 @@
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"
 
-struct csink_engine_state csink_engine_state = {.alternate_stack = SA_ONSTACK};
+struct csink_engine_state csink_engine_state;
 
 static const char names[CSINK_NR_ENGINES][8] = {
 	[CSINK_ENGINE_NONE] = "none",
@@ -276,8 +276,14 @@ int csink_engine_open(struct csink_thread *thread)
 
 	thread->engine = CSINK_ENGINE_NONE;
 	csink_engine_state.is_decided = true;
+	if (first) {
+		csink_thread_mute(thread, true); /* what chooses has no unwind tables */
+		err = csink_engine_choose(thread);
+		csink_thread_mute(thread, false);
+		return err;
+	}
 	csink_engine_hold(thread);
-	err = first ? csink_engine_choose(thread) : open_as_chosen(thread);
+	err = open_as_chosen(thread);
 	csink_engine_release(thread);
 	return err;
 }

@@ -33,7 +33,9 @@ struct csink_engine_state {
 	int wanted;                       /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool is_decided;
 	uint8_t stay_on_stack; /* enum csink_stay */
-	int alternate_stack;   /* SA_ONSTACK: our signals come on the alternate stack of a thread that has one; or 0 */
+	/* SA_ONSTACK: our signals come on the alternate stack of a thread that has one; or 0, with LeakSanitizer until
+	 * the program asks for it, as Go must. */
+	_Atomic int alternate_stack;
 	int (*install_signal)(int signo); /* makes csink_signal_entry the kernel's handler, unseen by the program */
 };
 

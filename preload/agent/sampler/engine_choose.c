@@ -191,12 +191,12 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 {
 	int wanted = csink_engine_state.wanted;
 
-	if (is_in_valgrind()) {
+	if (is_in_valgrind())
 		csink_engine_state.stay_on_stack = CSINK_STAY_ALWAYS;
-	} else if (__lsan_do_leak_check) {
+	else if (__lsan_do_leak_check)
 		csink_engine_state.stay_on_stack = CSINK_STAY_WITH_ROOM;
-		csink_engine_state.alternate_stack = 0;
-	}
+	if (!__lsan_do_leak_check)
+		csink_engine_state.alternate_stack = SA_ONSTACK;
 	*first = *last = wanted;
 	if (csink_engine_state.stay_on_stack == CSINK_STAY_ALWAYS && wanted != CSINK_ENGINE_TIMER &&
 	    wanted != CSINK_ENGINE_NONE) {

@@ -122,7 +122,8 @@ struct csink_thread *csink_thread_get(void)
 		thread = make_slab(csink_threads_first() ? SLAB_STATES : 1);
 	if (thread) {
 		thread->phase = 0;
-		thread->is_paused = thread->is_stopped_open = thread->program_has_events = thread->keeps_rate = false;
+		thread->is_in_handler = thread->is_paused = thread->is_stopped_open = thread->program_has_events =
+			thread->keeps_rate = false;
 		thread->is_armed = csink_self && csink_self->is_armed; /* its creator's: events are inherited */
 		thread->nr_phases = 0;
 		thread->forked_by = 0;

@@ -21,7 +21,8 @@
 #include "preload/core/record/recording.h"
 #include "preload/core/record/stacks.h"
 
-/* The stack of the handler: the interrupted one may be a small alternate one, a coroutine's, or nearly full.
+/* The stack of the handler, but for enum csink_stay: the interrupted one may be a small alternate one, a coroutine's,
+ * or nearly full.
  */
 enum { CSINK_HANDLER_STACK = 32 * 1024 };
 
