@@ -3,6 +3,7 @@
 #define CSINK_PATH_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 /** The last component of a path; a path that ends in '/' as it is. */
@@ -11,6 +12,18 @@ static inline const char *csink_base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
+}
+
+/** What a place in an object is named by, "[libx.so+0x1a40]": the last component of its path, the vdso's without
+ * brackets.
+ * @len  receives its length. */
+static inline const char *csink_place_object(const char *path, int *len)
+{
+	const char *name = csink_base_name(path);
+	bool has_brackets = name[0] == '[' && name[1] && name[strlen(name) - 1] == ']';
+
+	*len = (int)strlen(name) - 2 * has_brackets;
+	return name + has_brackets;
 }
 
 /** The program that runs; of its path, so many last components are left out: 1 is its directory. Without

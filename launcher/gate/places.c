@@ -9,6 +9,7 @@
 
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
+#include "launcher/base/path.h"
 #include "launcher/gate/gate.h"
 
 static struct csink_gate_module *find_module(const struct csink_gate_functions *functions, const char *name)
@@ -47,9 +48,10 @@ int csink_gate_module_learn(struct csink_gate_functions *functions, const char *
 
 static bool is_place(const char *name, const char *module)
 {
-	size_t len = strlen(module);
+	int len;
+	const char *object = csink_place_object(module, &len);
 
-	return name[0] == '[' && len && !strncmp(name + 1, module, len) && name[len + 1] == '+';
+	return name[0] == '[' && len && !strncmp(name + 1, object, (size_t)len) && name[len + 1] == '+';
 }
 
 const char *csink_gate_comparable_name(const struct csink_gate_functions *functions, const char *name,

@@ -111,6 +111,8 @@ void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *pa
 	uint64_t start, last_start = 0;
 	struct starts starts;
 	char name[300];
+	int len;
+	const char *object = csink_place_object(path, &len);
 
 	if (find_starts(&starts, elf))
 		starts.nr = 0;
@@ -119,7 +121,7 @@ void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *pa
 		    !find_start(&starts, batch->wants[i].address, &start))
 			continue;
 		if (start != last_start) {
-			snprintf(name, sizeof(name), "[%s+%#llx]", csink_base_name(path), (unsigned long long)start);
+			snprintf(name, sizeof(name), "[%.*s+%#llx]", len, object, (unsigned long long)start);
 			function.name = function.system_name = csink_profile_str(batch->p, name);
 			last_start = start;
 		}

@@ -16,7 +16,7 @@ static void take_run(struct csink_gate_data *data, enum csink_gate_side side, co
 	struct csink_profile *p = csink_profile_create();
 	struct csink_profile_mapping mappings[2] = {{.file = csink_profile_str(p, program)},
 						    {.file = csink_profile_str(p, library)}};
-	const char *base = strrchr(library, '/') + 1;
+	const char *base = *library == '[' ? "vdso" : strrchr(library, '/') + 1;
 	uint32_t ids[3];
 
 	csink_profile_type_add(p, "task-clock", "nanoseconds");
@@ -54,6 +54,16 @@ static double weight(const struct csink_gate_data *data, uint32_t run, const cha
 			return csink_gate_weight(&data->runs[run].weights, f);
 	}
 	return -1;
+}
+
+static void test_vdso(void)
+{
+	struct csink_gate_data data = {0};
+
+	take_run(&data, CSINK_GATE_OLD, "/a/bench", "[vdso]", "01");
+	take_run(&data, CSINK_GATE_NEW, "/b/bench", "[vdso]", "02");
+	ok(weight(&data, 0, CSINK_GATE_NO_NAME) == 5000, "places in the vdsos of two kernels are without a name");
+	csink_gate_data_free(&data);
 }
 
 static void test_same(void)
@@ -133,6 +143,7 @@ static void test_interpreted(void)
 int main(void)
 {
 	test_same();
+	test_vdso();
 	test_interpreted();
 	test_other("/lib/x.so.1", "02", "another build");
 	test_other("/lib/x.so.1", "", "a build that is not known");

@@ -269,6 +269,27 @@ static void test_plt(void)
 	forget(&a);
 }
 
+/* Its local functions have no symbol, as what reads a hypervisor's clock. */
+static void test_vdso_places(void)
+{
+	struct csink_object object = {.path = "[vdso]", .is_vdso = true};
+	uint32_t nr_places = 0, nr_right = 0;
+
+	for (uint64_t address = 0; address < 0x2000; address += 16) {
+		struct asked a = ask(&address, 1);
+
+		if (csink_symbols_resolve(a.p, &object, a.wants, 1) > 0 && name(&a, 0, 0)[0] == '[') {
+			nr_places++;
+			nr_right += !strncmp(name(&a, 0, 0), "[vdso+0x", 8);
+		}
+		forget(&a);
+	}
+	if (nr_places)
+		is_num(nr_right, nr_places, "a place in the vdso is named by it, without its brackets");
+	else
+		skip("a place in the vdso", "each function of this kernel's has a symbol");
+}
+
 static void test_vdso(void)
 {
 	uint64_t none = 0x10;
@@ -283,6 +304,7 @@ static void test_vdso(void)
 	found = csink_symbols_resolve(a.p, &object, a.wants, 1);
 	ok(found == -ESTALE || found == -ENOENT, "another kernel's vdso is refused");
 	forget(&a);
+	test_vdso_places();
 }
 
 /* ---- stripped and separate files ---- */
