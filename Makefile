@@ -158,7 +158,8 @@ OPT      ?= -O2 -g
 BASE_CFLAGS := -std=gnu11 $(OPT) -ffile-prefix-map="$$PWD"=. $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
 # Sanitized, the same is compiled in half the time with -O1 -g1; reports have functions, files and lines as before. What there is to
 # warn of, plain objects are compiled with warnings for.
-SAN_CFLAGS := $(if $(filter coverage,$(SAN)),--coverage -fprofile-update=atomic -O0,$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1 -w))
+COVERAGE := $(if $(filter coverage,$(SAN)),--coverage)
+SAN_CFLAGS := $(if $(COVERAGE),--coverage -fprofile-update=atomic -O1,$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1 -w))
 # Calls that code in a guest must not make: the compiler refuses them.
 agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison.h)
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec
@@ -216,7 +217,8 @@ AGENT_OBJS := $(call obj,$(AGENT_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_pages.o \
 	$(B)/obj/launcher/commands/completion/completion_text.o $(B)/obj/launcher/gate/suite/modules.o
 # The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
-# libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
+# libraries are always made of plain objects, but for the agent's with gcov's counters. A sanitized tree has sanitized ones beside them,
+# for the launcher and unit tests.
 # Code that programs never or rarely call is placed last, so that a program's start touches fewer pages of code. (The
 # linker sorts sections by name: .text.FUNCTION comes behind .text.)
 SO_COLD := $(addprefix preload/,$(addsuffix .c, \
@@ -257,7 +259,7 @@ HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	agent/unwind/go_frames agent/unwind/jit_list agent/unwind/jit_ranges agent/unwind/jit_symbol agent/unwind/jit_tables core/jit_image \
 	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step \
 	agent/unwind/walk_untabled))
-# What the constructor alone runs, before samples are taken or without (csink_engine_choose): no sample, exception or cancellation meets it. Without
+# What the constructor alone runs, before samples are taken, or mute (csink_engine_choose): no sample, exception or cancellation meets it. Without
 # unwind tables, too; tests/cli/symbols.t follows the calls of a program, none of which leads there.
 START_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/event/event_rate core/event/event_read core/event/event_spec \
@@ -278,7 +280,7 @@ $(call so_objs,$(UNTABLED)): TABLE_CFLAGS := $(UNTABLED_CFLAGS)
 # Part of the flags stamp: a file that changes places is compiled again.
 PLACES := $(SIZE_CFLAGS) but $(SPEED_CFLAGS) $(SO_HOT), $(COLD_CFLAGS) $(SO_COLD), $(UNTABLED_CFLAGS) $(UNTABLED)
 
-SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
+SO_OBJS := $(SO_SRCS:%.c=$(if $(COVERAGE),$(B),$(PLAIN))/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))
 # Unit tests link everything but the launcher's main and what interposes.
 TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(filter $(B)/obj/preload/agent/interpose/% $(B)/obj/preload/agent/lifecycle/%,$(AGENT_OBJS)), \
@@ -348,7 +350,7 @@ $(B)/lib/libcountersink.so $(addprefix $(B)/lib/,$(PLUGIN) $(OBJECT_LIBS)): $(B)
 else
 $(B)/lib/libcountersink.so: $(SO_OBJS) preload/agent/libcountersink.map
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(LIB_LIBS)
+	$(CC) $(BASE_CFLAGS) $(COVERAGE) $(CFLAGS) $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(LIB_LIBS)
 
 # Its undefined symbols are those of qemu, which loads it: no -z defs.
 $(B)/lib/$(PLUGIN): $(PLUGIN_SRCS:%.c=$(PLAIN)/obj/%.o)

@@ -14,8 +14,8 @@ static inline const char *csink_base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/** What a place in an object is named by, "[libx.so+0x1a40]": the last component of its path, the vdso's without
- * brackets.
+/** What a place in an object is named by, "[libx.so+0x1a40]": the last component of its path; a name in brackets, as
+ * the vdso's, without them.
  * @len  receives its length. */
 static inline const char *csink_place_object(const char *path, int *len)
 {

@@ -73,15 +73,25 @@ fi
 
 # New stacks of goroutines have no room for a signal: all must come on the alternate stack, which beside AddressSanitizer is not
 # used otherwise.
-if build libnew.so new_stacks -buildmode=c-shared -ldflags='-s -w'; then
-	printf 'long Work(long); int main(void) { return Work(60000) != 60000; }\n' >sanitized.c
-	cc -fsanitize=address -o sanitized sanitized.c -L. -lnew -Wl,-rpath,"$PWD"
+cat >sanitized.c <<'C'
+#include <dlfcn.h>
+int main(void)
+{
+	void *library = dlopen("./libnew.so", RTLD_NOW);
+	long (*work)(long) = (long (*)(long))dlsym(library, "Work");
+
+	return work(60000) != 60000;
+}
+C
+if build libnew.so new_stacks -buildmode=c-shared -ldflags='-s -w' &&
+	cc -fsanitize=address -o sanitized sanitized.c -ldl 2>cc.err; then
 	for engine in sigtrap signal timer; do
 		ASAN_OPTIONS=detect_leaks=1 countersink -q -F 5000 --engine=$engine -o new.pb.gz -- ./sanitized >out 2>err </dev/null
 		is "$?:$(head -c 200 err)" "0:" "goroutines on new stacks, with AddressSanitizer, $engine: the program runs"
+		like "$(countersink report --all new.pb.gz)" ' main\.descend' "goroutines on new stacks, with AddressSanitizer, $engine: they are sampled"
 	done
 else
-	skip "goroutines on new stacks, with AddressSanitizer" "go builds none here"
+	skip "goroutines on new stacks, with AddressSanitizer" "go or cc builds none here"
 fi
 
 countersink attach -F 1000 -o async.pb.gz -- ./work 1 16 >out 2>err </dev/null

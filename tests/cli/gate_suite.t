@@ -221,7 +221,7 @@ cat >rate <<-'SH'
 	echo "rate $1$(($$ % 10)) requests/s more" >"$COUNTERSINK_FIGURES"
 SH
 chmod +x rate
-gate --suite=lines --list 'echo one' --threshold 10% --screen 7 --confirm 14 --vs './rate 20' -- ./rate 10
+gate --suite=lines --list 'echo one' --threshold 10% --screen 7 --confirm 14 --max-time 30 --vs './rate 20' -- ./rate 10
 is $? 3 "a case whose rate is lower: status 3" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^not ok 1 - one: rate regressed: -' "the lower rate is screened, confirmed and named"
 gate --suite=lines --list 'echo one' --threshold 10% --screen 7 --confirm 14 --vs './rate 10' -- ./rate 20
@@ -250,7 +250,7 @@ else
 fi
 
 # ---- so few pairs can show nothing: there is time for more
-gate --suite=lines --list 'echo one' --threshold 10% --screen 0 --confirm 5 --vs './rate 20' -- ./rate 10
+gate --suite=lines --list 'echo one' --threshold 10% --screen 0 --confirm 5 --max-time 30 --vs './rate 20' -- ./rate 10
 is $? 3 "a case that is open after --confirm pairs goes on until it is settled" || diag "$(cat out.tap err)"
 like "$(cat out.tap)" '^  pairs: (1[4-9]|[2-9][0-9]|[0-9]{3,})$' "it has more pairs than --confirm"
 gate --suite=lines --list 'echo one' --self-check -- yes '{case}'

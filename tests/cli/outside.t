@@ -70,7 +70,7 @@ P
 
 chain_stolen=$(steal_counter)
 judge() {
-	START=$START python3 judge.py "$1" "$(stolen_since "$chain_stolen")"
+	START=$START python3 judge.py "$1" "$(stolen_since "$chain_stolen")" || echo "judge.py failed"
 }
 
 # chain NAME STATUS COMMAND...: run it, and judge.

@@ -21,6 +21,7 @@ CSINK_EXPORT int sigaltstack(const stack_t *stack, stack_t *old)
 
 static int set_action(int signo, const struct sigaction *act, struct sigaction *old)
 {
+	csink_signals_note_stack(act);
 	if (signo == SIGBUS && (csink_bus_guard_is_on() || atomic_load(&csink_process.active)))
 		return csink_bus_guard_sigaction(act, old);
 	if (!csink_signal_is_taken(signo))

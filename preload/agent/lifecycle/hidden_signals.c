@@ -226,6 +226,19 @@ void csink_signals_add_stack(const stack_t *stack)
 	}
 }
 
+void csink_signals_note_stack(const struct sigaction *act)
+{
+	uint64_t saved;
+
+	if (act && act->sa_flags & SA_ONSTACK && !csink_engine_state.alternate_stack &&
+	    (!csink_signals_taken() || !csink_in_vfork_child())) {
+		csink_signals_lock(&saved);
+		csink_engine_state.alternate_stack = SA_ONSTACK;
+		csink_signals_renew();
+		csink_signals_unlock(&saved);
+	}
+}
+
 int csink_signal_set_hidden(int signo, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction before;
@@ -266,11 +279,6 @@ int csink_signal_set_other(int signo, const struct sigaction *act, struct sigact
 	uint64_t saved;
 	int result;
 
-	if (act && act->sa_flags & SA_ONSTACK && !csink_engine_state.alternate_stack &&
-	    (!csink_signals_taken() || !csink_in_vfork_child())) {
-		csink_engine_state.alternate_stack = SA_ONSTACK;
-		csink_signals_renew();
-	}
 	if (!csink_signals_taken() || signo <= 0 || signo >= _NSIG)
 		return REAL(sigaction)(signo, act, old);
 	if (csink_is_single_threaded() || csink_in_vfork_child())

@@ -83,6 +83,10 @@ bool csink_signals_small_stacks(void);
  * alternate stacks. Context: thread. */
 void csink_signals_add_stack(const stack_t *stack);
 
+/** A handler that the program sets, or NULL: from its first one with SA_ONSTACK on, ours have that, too. Context: any.
+ */
+void csink_signals_note_stack(const struct sigaction *act);
+
 /**
  * sigaction(2) for the program, of one of our signals and of another one. The first only keeps what the program set.
  * Return 0, or -1 with errno. Context: any.
@@ -96,7 +100,8 @@ struct sigaction csink_signal_take_action(int signo);
 /** Whether the program left one of our signals at its default action. Context: any. */
 bool csink_signal_is_default(int signo);
 
-/** Give the kernel the masks of our own handlers again, after csink_bus_guard_is_on() has changed. Context: any. */
+/** Give the kernel the masks and flags of our own handlers again, after csink_bus_guard_is_on() or
+ * csink_engine_state.alternate_stack has changed. Context: any. */
 void csink_signals_renew(void);
 
 /** Those of our signals that the program ignores. Context: thread. */

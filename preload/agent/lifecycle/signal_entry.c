@@ -16,7 +16,7 @@
 #include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
 
-/* What the handler needs of a stack, and as much again: a stack may end above what is known as its lowest address. */
+/* Four times the handler's own stack: a stack may end above what is known as its lowest address. */
 enum { LEAST_ROOM = 128 << 10 };
 
 static void default_action(int signo)
@@ -141,7 +141,7 @@ static bool stays_on_stack(const struct csink_thread *thread, const ucontext_t *
 	uintptr_t sp = csink_context_sp(uc);
 
 	return csink_engine_state.stay_on_stack == CSINK_STAY_ALWAYS ||
-	       (sp > thread->stack.low + LEAST_ROOM && sp < thread->stack.high);
+	       (!csink_engine_state.alternate_stack && sp > thread->stack.low + LEAST_ROOM && sp < thread->stack.high);
 }
 
 /*
