@@ -11,10 +11,10 @@ untaken() (
 		\( -name '*.[cS]' -o -name '*.cc' -o -name '*.rs' -o -name '*.t' -o -name '*.go' -o -name '*.java' \) -print |
 		sort | comm -23 - "$TMP/taken" | while read -r file; do
 		name=${file##*/}
-		# A rule names a file as it is, by a pattern's stem, or in a list without its ending; a script beside it by its name; of Java, a test does.
+		# A rule names a file as it is, by a pattern's stem, or in a list without its ending; a script beside it by its name; of Java or Go, a test does.
 		grep -qwF -e "$name" -e "${name%.*}" -e "$file" "$TMP/rules" ||
 			grep -qrlwF --include='*.py' -e "$name" "${file%/*}" "${file%/*}/.." 2>/dev/null ||
-			{ [ "${name##*.}" = java ] && grep -rqF -e "/$name" "$SRC/tests/cli"; } || echo "$file"
+			{ [[ $name = *.java || $name = *.go ]] && grep -rqwF -e "$name" "$SRC/tests/cli"; } || echo "$file"
 	done
 )
 

@@ -15,16 +15,16 @@ build() { # FILE SOURCE OPTIONS...
 	file=$1
 	source=$2
 	shift 2
-	go build -o "$file" "$@" "$FRAMES/$source.go" >build.log 2>&1 || {
+	go build -o "$file" "$@" "$FRAMES/$source" >build.log 2>&1 || {
 		cat build.log
 		return 1
 	}
 }
-build truth truth || skip_all "go builds no programs with C here"
-build truth-pie truth -buildmode=pie
-build truth-stripped truth -ldflags='-s -w' -trimpath
-build work work
-build work-pie work -buildmode=pie
+build truth truth.go || skip_all "go builds no programs with C here"
+build truth-pie truth.go -buildmode=pie
+build truth-stripped truth.go -ldflags='-s -w' -trimpath
+build work work.go
+build work-pie work.go -buildmode=pie
 
 for program in truth truth-pie truth-stripped; do
 	countersink -e page-faults:u -c 8 -o truth.pb.gz -- ./$program truth.json 600 >out 2>err </dev/null
@@ -58,7 +58,7 @@ else
 fi
 
 # Stripped, in a program of another language, whose stack is below that of Go.
-if build libwork.so library -buildmode=c-shared -ldflags='-s -w'; then
+if build libwork.so library.go -buildmode=c-shared -ldflags='-s -w'; then
 	countersink -F 1000 -o lib.pb.gz -- python3 -c "import ctypes; print(ctypes.CDLL('$PWD/libwork.so').Work(5))" >out 2>err </dev/null
 	is "$?:$(cat out)" "0:10" "a library by Go in Python: output and status are as without countersink"
 	countersink export -f folded -e samples lib.pb.gz | grep ';main\.deep' >stacks
@@ -83,7 +83,7 @@ int main(void)
 	return work(60000) != 60000;
 }
 C
-if build libnew.so new_stacks -buildmode=c-shared -ldflags='-s -w' &&
+if build libnew.so new_stacks.go -buildmode=c-shared -ldflags='-s -w' &&
 	cc -fsanitize=address -o sanitized sanitized.c -ldl 2>cc.err; then
 	for engine in sigtrap signal timer; do
 		ASAN_OPTIONS=detect_leaks=1 countersink -q -F 5000 --engine=$engine -o new.pb.gz -- ./sanitized >out 2>err </dev/null
