@@ -173,6 +173,9 @@ int csink_targets_scan(struct csink_targets *list, int32_t pid, bool descendants
 	for (uint32_t i = 0; !err && i < pids.nr; i++) {
 		int nr = scan_process(list, &pids, pids.at[i], descendants);
 
+		/* By an exec a thread may come to have another number while the directory is read. */
+		for (int look = 1; !i && !nr && !list->nr && look < PROCESS_LOOKS; look++)
+			nr = scan_process(list, &pids, pid, descendants);
 		if (nr == -ENOMEM || (nr < 0 && !i))
 			err = nr;
 		else if (nr > 0)
