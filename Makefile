@@ -259,8 +259,9 @@ HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	agent/unwind/go_frames agent/unwind/jit_list agent/unwind/jit_ranges agent/unwind/jit_symbol agent/unwind/jit_tables core/jit_image \
 	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step \
 	agent/unwind/walk_untabled))
-# What the constructor alone runs, before samples are taken, or mute (csink_engine_choose): no sample, exception or cancellation meets it. Without
-# unwind tables, too; tests/cli/symbols.t follows the calls of a program, none of which leads there.
+# What the constructor alone runs, before samples are taken, or mute (csink_engine_choose): no sample, exception or
+# cancellation meets it. Without unwind tables, too; tests/cli/symbols.t follows the calls of a program, none of which
+# leads there.
 START_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/event/event_rate core/event/event_read core/event/event_spec \
 	agent/lifecycle/config agent/lifecycle/event_choice agent/lifecycle/image_events agent/lifecycle/killed_runs \

@@ -4,6 +4,14 @@
 
 #include "launcher/collect/recording_read.h"
 
+/** Is a place in rec->data in a hole of the file? Touching it could take memory, of which a file may promise a lot. */
+static inline bool csink_recorded_is_hole(const struct csink_recorded *rec, size_t at)
+{
+	size_t block = at / CSINK_REC_BLOCK;
+
+	return rec->filled && !(rec->filled[block / 64] >> block % 64 & 1);
+}
+
 /**
  * Collect the entries of rec->data; references in them are as in the file. What is damaged is counted.
  * Returns 0 or -ENOMEM.

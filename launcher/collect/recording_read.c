@@ -126,8 +126,8 @@ static int copy_filled(const struct csink_recorded *from, struct csink_recorded 
 	if (!rec->filled)
 		return -ENOMEM;
 	memcpy(rec->filled, from->filled, words * sizeof(*rec->filled));
-	for (size_t at = 0, block = 0; at < rec->bytes; at += CSINK_REC_BLOCK, block++)
-		if (rec->filled[block / 64] >> block % 64 & 1)
+	for (size_t at = 0; at < rec->bytes; at += CSINK_REC_BLOCK)
+		if (!csink_recorded_is_hole(rec, at))
 			memcpy((char *)rec->data + at, (const char *)from->data + at,
 			       CSINK_MIN(rec->bytes - at, (size_t)CSINK_REC_BLOCK));
 	return 0;

@@ -198,14 +198,6 @@ static int walk_extent(struct csink_recorded *rec, size_t at, size_t end)
 	return 0;
 }
 
-/* Touching a hole could take memory, of which a file may promise a lot. */
-static bool is_hole(const struct csink_recorded *rec, size_t at)
-{
-	size_t block = at / CSINK_REC_BLOCK;
-
-	return rec->filled && !(rec->filled[block / 64] >> block % 64 & 1);
-}
-
 int csink_recorded_walk(struct csink_recorded *rec)
 {
 	size_t at = CSINK_REC_HEADER_BYTES, len;
@@ -217,7 +209,8 @@ int csink_recorded_walk(struct csink_recorded *rec)
 		return err;
 	while (rec->bytes - at >= CSINK_REC_BLOCK) {
 		extent = (const void *)((char *)rec->data + at);
-		if (is_hole(rec, at) || !extent->kind) { /* handed out, never used; its length is not known either */
+		if (csink_recorded_is_hole(rec, at) ||
+		    !extent->kind) { /* handed out, never used; its length is not known either */
 			at += CSINK_REC_BLOCK;
 			continue;
 		}

@@ -10,11 +10,7 @@ cp "$TARGETS/static_chain" static
 export CHAIN_LOG=$TMP/log
 WORK=0.1
 # What a start takes here, which a program's log does not have, ns.
-START=$(CHAIN_LOG=/dev/null python3 -c '
-import resource, subprocess
-for _ in range(20): subprocess.run(["./static", "0"])
-usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(int((usage.ru_utime + usage.ru_stime) / 20 * 1e9))')
+START=$(CHAIN_LOG=/dev/null; start_ns ./static 0)
 
 # judge.py PROFILE STOLEN: what is wrong with it, if anything. Each program's samples have as much CPU time as it has logged; leaf
 # has three times as much as other; all rows add up to what wait4(2) says.

@@ -29,11 +29,7 @@ print(any(row["module"] == "[anon]" for row in rows) and "unknown code")' | past
 }
 
 # A quarter of a period, by what one of them takes here: where an exec is dear, that is longer than the default's.
-hz=$(python3 -c '
-import resource, subprocess
-for _ in range(50): subprocess.run(["./brief", "0"])
-usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(max(1, min(997, int(50 / 4 / (usage.ru_utime + usage.ru_stime)))))')
+hz=$(start_ns ./brief 0 | awk '{ hz = int(1e9 / 4 / $1); print (hz < 1 ? 1 : hz > 997 ? 997 : hz) }')
 
 if [ "$(id -u)" = 0 ]; then
 	countersink -F "$hz" -o c.pb.gz -- sh many 2>err

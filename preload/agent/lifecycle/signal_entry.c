@@ -135,13 +135,16 @@ static inline bool is_in_handler(const struct csink_thread *thread, const uconte
 	return thread->is_in_handler || csink_context_sp(uc) - lowest < CSINK_HANDLER_STACK - CSINK_JUMP_STACK;
 }
 
-/* As csink_engine_state.stay_on_stack has it. */
-static bool stays_on_stack(const struct csink_thread *thread, const ucontext_t *uc)
+static bool has_room(const struct csink_thread *thread, uintptr_t sp)
 {
-	uintptr_t sp = csink_context_sp(uc);
+	return sp > thread->stack.low + LEAST_ROOM && sp < thread->stack.high;
+}
 
-	return csink_engine_state.stay_on_stack == CSINK_STAY_ALWAYS ||
-	       (!csink_engine_state.alternate_stack && sp > thread->stack.low + LEAST_ROOM && sp < thread->stack.high);
+/* Does the handler run on the interrupted stack? */
+static inline bool stays_on_stack(const struct csink_thread *thread, const ucontext_t *uc)
+{
+	return CSINK_UNLIKELY(csink_engine_state.stay_on_stack) ||
+	       (CSINK_UNLIKELY(!csink_engine_state.alternate_stack) && has_room(thread, csink_context_sp(uc)));
 }
 
 /*
@@ -203,7 +206,7 @@ void csink_signal_entry(int signo, siginfo_t *info, void *context)
 		thread = csink_thread_checked();
 		served = CSINK_SIGNAL_BIT(signo);
 	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
-		if (CSINK_UNLIKELY(csink_engine_state.stay_on_stack) && stays_on_stack(thread, context)) {
+		if (stays_on_stack(thread, context)) {
 			thread->is_in_handler = true;
 			csink_sample_handler(signo, info, context);
 			thread->is_in_handler = false;

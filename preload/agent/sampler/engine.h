@@ -14,15 +14,6 @@
 
 struct csink_thread;
 
-/* When the handler runs on the interrupted stack. */
-enum csink_stay {
-	CSINK_STAY_NEVER,
-	/* Where it has room. LeakSanitizer stops threads anywhere: of one whose stack pointer is not in its stack, all
-	 * of the stack counts, also what returned calls have left there, and leaks are missed. */
-	CSINK_STAY_WITH_ROOM,
-	CSINK_STAY_ALWAYS, /* valgrind takes a change for an error */
-};
-
 /* How the samples of the process are raised. @wanted and @install_signal are set before the first csink_engine_open(),
  * which sets the others in the main thread, but for alternate_stack. Read by every thread and by the handler; what
  * changes later is atomic. */
@@ -33,9 +24,13 @@ struct csink_engine_state {
 	uint64_t period_ns;               /* of the timer engine */
 	int wanted;                       /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool is_decided;
-	uint8_t stay_on_stack; /* enum csink_stay */
-	/* SA_ONSTACK: our signals come on the alternate stack of a thread that has one; or 0, with LeakSanitizer until
-	 * the program asks for it, as Go must. */
+	bool stay_on_stack; /* the handler runs on the interrupted stack: valgrind takes a change for an error */
+	/*
+	 * SA_ONSTACK: our signals come on the alternate stack of a thread that has one. 0: they do not, and the handler
+	 * runs on the interrupted stack where that has room. So it is with LeakSanitizer, until the program asks for
+	 * the alternate stack itself, as Go must: LeakSanitizer stops threads anywhere, and of one whose stack pointer
+	 * is not in its stack, all of the stack counts, also what returned calls have left there, and leaks are missed.
+	 */
 	_Atomic int alternate_stack;
 	int (*install_signal)(int signo); /* makes csink_signal_entry the kernel's handler, unseen by the program */
 };

@@ -191,15 +191,11 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 {
 	int wanted = csink_engine_state.wanted;
 
-	if (is_in_valgrind())
-		csink_engine_state.stay_on_stack = CSINK_STAY_ALWAYS;
-	else if (__lsan_do_leak_check)
-		csink_engine_state.stay_on_stack = CSINK_STAY_WITH_ROOM;
+	csink_engine_state.stay_on_stack = is_in_valgrind();
 	if (!__lsan_do_leak_check)
 		csink_engine_state.alternate_stack = SA_ONSTACK;
 	*first = *last = wanted;
-	if (csink_engine_state.stay_on_stack == CSINK_STAY_ALWAYS && wanted != CSINK_ENGINE_TIMER &&
-	    wanted != CSINK_ENGINE_NONE) {
+	if (csink_engine_state.stay_on_stack && wanted != CSINK_ENGINE_TIMER && wanted != CSINK_ENGINE_NONE) {
 		/* A signal of the kernel's reaches valgrind itself, which dies of it. */
 		*first = *last = CSINK_ENGINE_NONE;
 		snprintf(why, size,

@@ -16,7 +16,7 @@ int csink_engine_free_signal(void);
 /** The event is not counted: its weights mean nothing, and a note in the recording has the reason. Context: thread. */
 void csink_engine_refuse_event(struct csink_thread *thread, uint32_t event, const char *why);
 
-/** The reason of an event that the kernel counts for nobody but itself. */
+/** Why an event cannot be had that happens in the kernel alone. */
 extern const char csink_engine_kernels_own[] CSINK_HIDDEN;
 
 /** Sample the calling thread by its CPU clock. Returns 0 or -errno. Context: thread. */

@@ -145,7 +145,7 @@ static uint32_t store_apart(struct asked *asked)
 	if (atomic_load_explicit(&thread->is_mute, memory_order_relaxed))
 		return 0;
 	csink_thread_mute(thread, true);
-	if (csink_engine_state.stay_on_stack == CSINK_STAY_ALWAYS)
+	if (csink_engine_state.stay_on_stack)
 		store(0, (siginfo_t *)asked, thread);
 	else
 		csink_call_on_stack(store, 0, (siginfo_t *)asked, thread,

@@ -21,8 +21,8 @@
 #include "preload/core/record/recording.h"
 #include "preload/core/record/stacks.h"
 
-/* The stack of the handler, but for enum csink_stay: the interrupted one may be a small alternate one, a coroutine's,
- * or nearly full.
+/* The stack of the handler, where it does not stay on the interrupted one: that one may be a small alternate one, a
+ * coroutine's, or nearly full.
  */
 enum { CSINK_HANDLER_STACK = 32 * 1024 };
 
@@ -81,7 +81,7 @@ struct csink_thread {
 	bool program_has_events; /* the program called perf_event_open(2) in this thread */
 	bool keeps_rate;         /* its groups could not be opened again at the rate of now */
 	bool is_stopped_open;    /* csink_engine_pause stopped its groups and left them open */
-	bool is_in_handler;      /* which runs on the interrupted stack (enum csink_stay) */
+	bool is_in_handler;      /* which runs on the interrupted stack */
 	uint16_t phase;
 	bool is_paused;          /* by the program: csink_phase_now() */
 	uint16_t phases[15];     /* that the current one is in */
