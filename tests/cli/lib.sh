@@ -182,7 +182,7 @@ stolen_since() { # NS: what steal_counter was. It has whole ticks: where it move
 	echo $(($(steal_counter) - $1)) "$(getconf CLK_TCK)" | awk '{ printf "%.0f\n", $1 ? $1 + 1e9 / $2 : 0 }'
 }
 
-# start_ns COMMAND...: the CPU time that a start of it takes here, with fork and exec, ns: the mean of 50.
+# start_ns COMMAND...: the CPU time that a process of it takes here, its exec included, ns: the mean of 50.
 start_ns() {
 	python3 -c '
 import resource, subprocess, sys

@@ -15,8 +15,8 @@
 struct csink_thread;
 
 /* How the samples of the process are raised. @wanted and @install_signal are set before the first csink_engine_open(),
- * which sets the others in the main thread, but for alternate_stack. Read by every thread and by the handler; what
- * changes later is atomic. */
+ * which sets the others in the main thread; alternate_stack may change before and after. Read by every thread and by
+ * the handler; what changes later is atomic. */
 struct csink_engine_state {
 	_Atomic enum csink_engine engine; /* of the main thread; another thread may have the timer engine instead */
 	_Atomic int signo;                /* the engine's signal, 0: none */
