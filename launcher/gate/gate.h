@@ -74,7 +74,8 @@ struct csink_gate_rules {
 	double min_share; /* 0.01: functions below 1 % of both sides are not judged one by one */
 	double alpha;     /* the rate of false regressions, over all functions together */
 	uint64_t seed;
-	bool strict; /* an open question is as bad as a regression */
+	bool strict;       /* an open question is as bad as a regression */
+	bool folds_native; /* struct csink_gate_functions */
 };
 
 enum csink_gate_verdict {

@@ -117,15 +117,36 @@ static void join_parts(struct csink_gate_weights *weights)
 	weights->nr_parts = nr;
 }
 
+static bool is_interpreted(const struct take *take, uint32_t id)
+{
+	const struct csink_profile_location *location = &take->p->locations[id];
+
+	return location->nr_lines && take->functions->all[take->of_line[location->first_line]].is_interpreted;
+}
+
+/* How many frames of a stack, from its innermost one, may be native code that is folded: those below the outermost
+ * interpreted function. */
+static uint32_t nr_foldable(const struct take *take, const struct csink_profile_range *stack)
+{
+	uint32_t nr = take->functions->folds_native ? stack->nr : 0;
+
+	while (nr && !is_interpreted(take, take->p->stack_ids[stack->first + nr - 1]))
+		nr--;
+	return nr;
+}
+
 /* Walk a stack from its innermost function, inlined ones included. */
 static int add_stack(struct take *take, const struct csink_profile_range *stack, uint32_t sample, double value)
 {
 	uint32_t callee = UINT32_MAX, leaf = UINT32_MAX, owner = UINT32_MAX;
+	uint32_t foldable_end = stack->first + nr_foldable(take, stack);
 
 	for (uint32_t i = stack->first; i < stack->first + stack->nr; i++) {
 		uint32_t id = take->p->stack_ids[i];
 		const struct csink_profile_location *location = &take->p->locations[id];
 
+		if (i < foldable_end && !is_interpreted(take, id))
+			continue;
 		for (uint32_t k = 0; k < CSINK_MAX(location->nr_lines, 1); k++) {
 			uint32_t f =
 				location->nr_lines ? take->of_line[location->first_line + k] : take->of_location[id];

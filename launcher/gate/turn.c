@@ -90,6 +90,7 @@ static int take_profile(struct csink_gate_series *series, struct csink_gate_run 
 		return -ENOMEM;
 	if (!scope && take_allocations(series, run, outcome->profile))
 		return -ENOMEM;
+	series->data->functions.folds_native = series->rules->folds_native;
 	if (csink_gate_take(&series->data->functions, outcome->profile, scope, -1, run->side, &run->weights))
 		return -ENOMEM;
 	return csink_gate_merge_places(series->data);

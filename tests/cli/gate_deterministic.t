@@ -112,6 +112,9 @@ like "$(cat err)" 'a run under qemu-user failed: signal 15' "the signal that end
 gate --deterministic --self-check -- "$WORK" alpha 1
 like "$(cat out.tap)" '^# event: instructions, counted by (qemu-user|the hardware)' "auto: hardware counters, else qemu-user"
 like "$(cat out.tap)" '^# runs: 2 and 2, in pairs ' "--deterministic takes no word that follows"
+gate --deterministic=qemu --fold-native --self-check -- "$WORK" alpha 1
+is "$?:$(cat err)" "2:countersink: option --fold-native: not with --deterministic, which counts a function's instructions without its callers" \
+	"callers are not counted: --fold-native is refused"
 gate --deterministic=simics --self-check -- "$WORK" alpha 1
 is "$?:$(cat err)" "2:countersink: option --deterministic: 'simics' is unknown (one of: auto, pmu, qemu, callgrind, no) (see countersink help gate)" "another tool is refused"
 gate --deterministic=no --runs 2 --self-check -- "$WORK" alpha 1

@@ -186,9 +186,48 @@ static void test_named(void)
 	csink_gate_data_free(&data);
 }
 
+/* main() calls outer(), for which the interpreter works, and which calls inner(), which calls a library. */
+static void test_folded(void)
+{
+	static const struct function functions[] = {{NULL, "copy", 0},
+						    {"/x/util.py", "inner", 7},
+						    {NULL, "execute", 0},
+						    {"/x/util.py", "outer", 3},
+						    {NULL, "main", 0}};
+	struct csink_gate_data data = {.functions.folds_native = true};
+	struct csink_gate_run *run = csink_gate_run_add(&data, CSINK_GATE_OLD);
+	struct csink_profile *p = csink_profile_create();
+	uint32_t ids[5];
+
+	csink_profile_type_add(p, "task-clock", "nanoseconds");
+	for (int i = 0; i < 5; i++)
+		ids[i] = location(p, &functions[i]);
+	/* What is innermost in turn: copy(), inner(), execute(), outer(), main(). */
+	for (uint32_t i = 0; i < 5; i++) {
+		int64_t value = 1000000LL << i;
+
+		csink_profile_sample_add(p, csink_profile_stack_add(p, ids + i, 5 - i), 0, &value);
+	}
+	if (ok(!csink_gate_take(&data.functions, p, NULL, -1, CSINK_GATE_OLD, &run->weights), "a run is taken")) {
+		is_num((int64_t)weight(&data, 0, "inner", 7), 1 + 2,
+		       "a library's time is that of the function that called it");
+		is_num((int64_t)weight(&data, 0, "outer", 3), 4 + 8,
+		       "the interpreter's time is that of the function it works for");
+		is_num((int64_t)weight(&data, 0, "main", 1), 16,
+		       "what no interpreted function called has its own time");
+		is_num((int64_t)weight(&data, 0, "execute", 1), 0, "what is folded has none");
+		is_num((int64_t)calls(&data, "inner", 0), 1 + 2,
+		       "the interpreted function's caller is the next one outwards");
+		is_num((int64_t)calls(&data, "outer", 0), 1 + 2 + 4 + 8, "the outermost one has its native caller");
+	}
+	csink_profile_free(p);
+	csink_gate_data_free(&data);
+}
+
 int main(void)
 {
 	test_versions();
 	test_named();
+	test_folded();
 	return done();
 }

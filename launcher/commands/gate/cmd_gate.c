@@ -203,6 +203,7 @@ static int open_baseline(struct gate *gate)
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s", path);
 	if (gate->set.update)
 		return take_fingerprint(gate);
+	gate->data.functions.folds_native = gate->set.rules.folds_native;
 	if (csink_gate_baseline_read(path, &gate->data, &gate->baseline, why, sizeof(why)))
 		return csink_fail(-EINVAL, "option --baseline: %s", why);
 	follow_baseline(gate);

@@ -97,6 +97,7 @@ static int resolve_numbers(struct csink_gate_settings *s)
 	if (!s->rules.seed)
 		s->rules.seed = (csink_monotonic_ns() ^ (uint64_t)getpid() << 32) % 1000000000 + 1;
 	s->rules.strict = csink_gate_option_flag(s, CSINK_GATE_OPT_STRICT);
+	s->rules.folds_native = csink_gate_option_flag(s, CSINK_GATE_OPT_FOLD_NATIVE);
 	return 0;
 }
 
@@ -204,6 +205,12 @@ static int resolve_counting(struct csink_gate_settings *s)
 	if (s->counting.tool == CSINK_GATE_MEASURED)
 		return 0;
 	plan->counting = &s->counting;
+	if (s->counting.tool != CSINK_GATE_PMU) {
+		if (s->options->values[CSINK_GATE_OPT_FOLD_NATIVE].source == CSINK_FROM_OPTION)
+			return csink_fail(-EINVAL, "option --fold-native: not with --deterministic, which counts a "
+						   "function's instructions without its callers");
+		s->rules.folds_native = false;
+	}
 	/* Two runs of each show whether the program itself does the same twice. */
 	plan->runs = plan->runs ? plan->runs : 2;
 	/* Whether qemu-user can count a command is found by trying. */

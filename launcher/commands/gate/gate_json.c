@@ -176,6 +176,7 @@ void csink_gate_print_json(FILE *out, const struct csink_gate_result *r)
 	csink_json_real(&json, "threshold", r->rules->threshold);
 	csink_json_real(&json, "min_share", r->rules->min_share);
 	csink_json_real(&json, "alpha", r->rules->alpha);
+	csink_json_bool(&json, "fold_native", r->rules->folds_native);
 	csink_json_texts(&json, "notes", r->notes, r->nr_notes);
 	if (!r->error)
 		csink_gate_json_verdicts(&json, r);

@@ -2,6 +2,7 @@
 #ifndef CSINK_GATE_OPTIONS_H
 #define CSINK_GATE_OPTIONS_H
 
+#include "include/internal/shared_options.h"
 #include "launcher/base/options.h"
 #include "launcher/gate/suite/harness.h"
 
@@ -46,6 +47,7 @@
 	X(INPUT, 'i', "FILE", "", CSINK_OPT_NO_ENV, "standard input of each run (default: /dev/null)")                 \
 	X(EVENTS, 'e', "LIST", "auto", 0, "events, as for run: the first one samples, all are counted and judged")     \
 	X(FREQUENCY, 'F', "HZ", "4999", CSINK_OPT_NUMBER, "samples a second of each thread's CPU time")                \
+	CSINK_FOLD_NATIVE_OPTION(X, 0)                                                                                 \
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", 0, "how samples are taken")                             \
 	X(DETERMINISTIC, 0, "auto|pmu|qemu|callgrind|no", "no", CSINK_OPT_OPTIONAL | CSINK_OPT_NO_ENV,                 \
 	  "count instructions exactly instead of measuring time, by this tool; without one: auto")                     \

@@ -30,6 +30,9 @@ struct csink_gate_result {
 
 /* ---- gate_words.c ---- */
 
+/* Of the rules, with --fold-native. */
+#define CSINK_GATE_FOLDED ", native code in the interpreted function that called it"
+
 /** Does the row make the gate fail? */
 bool csink_gate_is_failure(const struct csink_gate_result *r, const struct csink_gate_row *row);
 

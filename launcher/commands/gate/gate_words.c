@@ -262,9 +262,9 @@ int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, s
 	case 4:
 		return snprintf(out, size,
 				"rules: threshold %.3g %%, functions from %.3g %% of the time, false positives at most "
-				"%.3g %%%s",
+				"%.3g %%%s%s",
 				r->rules->threshold * 100, r->rules->min_share * 100, r->rules->alpha * 100,
-				r->rules->strict ? ", strict" : "");
+				r->rules->strict ? ", strict" : "", r->rules->folds_native ? CSINK_GATE_FOLDED : "");
 	case 5:
 		return floor_fact(r, out, size);
 	}

@@ -313,9 +313,9 @@ int csink_suite_fact(const struct csink_suite_result *r, uint32_t nr, char *out,
 					rules->strict ? ", strict" : "");
 		return snprintf(out, size,
 				"rules: threshold %.3g %%, functions from %.3g %% of a case's time, false positives at "
-				"most %.3g %% over all cases together%s",
+				"most %.3g %% over all cases together%s%s",
 				rules->threshold * 100, rules->min_share * 100, rules->alpha * 100,
-				rules->strict ? ", strict" : "");
+				rules->strict ? ", strict" : "", rules->folds_native ? CSINK_GATE_FOLDED : "");
 	}
 	return nr - 6 < r->gate->nr_notes ? snprintf(out, size, "note: %s", r->gate->notes[nr - 6]) : -ENOENT;
 }

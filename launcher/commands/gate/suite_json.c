@@ -75,6 +75,7 @@ void csink_suite_print_json(FILE *out, const struct csink_suite_result *r)
 	csink_json_real(&json, "threshold", r->gate->rules->threshold);
 	csink_json_real(&json, "min_share", r->gate->rules->min_share);
 	csink_json_real(&json, "alpha", r->gate->rules->alpha);
+	csink_json_bool(&json, "fold_native", r->gate->rules->folds_native);
 	csink_json_texts(&json, "notes", r->gate->notes, r->gate->nr_notes);
 	csink_json_open(&json, "cases", '[');
 	for (uint32_t i = 0; !r->error && i < r->suite->nr; i++)
