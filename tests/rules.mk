@@ -134,6 +134,21 @@ $(NAMES_LIBRARY): TARGET_LDFLAGS := -fno-builtin -DGUEST_NAMES_LIBRARY -Wl,-sona
 $(NAMES_LIBRARY): tests/targets/guest_names.c
 	$(make_object)
 
+# A library that works in its constructor; programs that are linked with it.
+EARLY_LIBRARY := $(B)/tests/targets/plugs/libearly.so
+EARLY := $(addprefix $(B)/tests/targets/early_,asan lsan gprof)
+$(B)/tests/targets/early: | $(EARLY)
+$(B)/tests/targets/early $(EARLY): TARGET_LDFLAGS = -Wl,--no-as-needed,-rpath,'$$ORIGIN/plugs' $(EARLY_LIBRARY) $(EARLY_$(notdir $@))
+EARLY_early_asan := -fsanitize=address
+EARLY_early_lsan := -fsanitize=leak
+EARLY_early_gprof := -pg -fno-omit-frame-pointer -no-pie
+$(B)/tests/targets/early $(EARLY): $(EARLY_LIBRARY)
+$(EARLY_LIBRARY): TARGET_LDFLAGS := -DEARLY_LIBRARY -Wl,-soname,libearly.so
+$(EARLY_LIBRARY): tests/targets/early.c
+	$(make_object)
+$(EARLY): tests/targets/early.c
+	$(make_program)
+
 # Programs made by each sanitizer.
 SANITIZED := $(addprefix $(B)/tests/targets/guest_memory_,address thread undefined leak)
 $(B)/tests/targets/guest_memory_%: TARGET_LDFLAGS = -O1 -fsanitize=$*

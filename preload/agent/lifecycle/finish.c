@@ -298,8 +298,8 @@ void csink_finish_keep(enum csink_finish_keeping what)
 		err = start_helper(argv, IS_SILENT | BEGINS | IS_AWAITED);
 	if (err == EPERM && !leaves)
 		csink_finish_complain(
-			"no slices, but one profile at the end, since this process would be the parent of "
-			"their writer: another one can start `countersink keep --rotate=%s %s`",
+			"no slices, but one profile at the end: this process would be their writer's parent; "
+			"another can start `countersink keep --rotate=%s %s`",
 			getenv(CSINK_ENV_PREFIX "ROTATE"), csink_config.run_dir);
 	else if (err && !leaves)
 		csink_finish_complain("no slices, but one profile at the end: %s", strerror(err));

@@ -33,11 +33,13 @@
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/fd_guard.h"
 #include "preload/agent/sampler/housekeeping.h"
+#include "preload/agent/sampler/lsan.h"
 #include "preload/agent/sampler/phases.h"
 #include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/preloaded.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/find_object.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/record/output_path.h"
@@ -50,13 +52,13 @@ extern void *__libc_stack_end;
 
 /* ---- the header -------------------------------------------------------------------------------------------------- */
 
-static void describe_program(struct csink_rec_header *header, int argc, char **argv)
+static void describe_program(struct csink_rec_header *header, char **argv)
 {
 	size_t used = 0;
 
 	csink_rank_take(header->rank_values);
 	csink_module_program(header->exe, sizeof(header->exe));
-	for (int i = 0; i < argc && argv[i] && used < sizeof(header->cmdline) - 1; i++) {
+	for (int i = 0; argv[i] && used < sizeof(header->cmdline) - 1; i++) {
 		size_t length = CSINK_MIN(strlen(argv[i]), sizeof(header->cmdline) - 1 - used);
 
 		memcpy(header->cmdline + used, argv[i], length);
@@ -214,7 +216,7 @@ static bool prefers_timer(void)
 	       csink_engine_state.period_ns >= 2 * (uint64_t)tick.tv_nsec;
 }
 
-static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
+static void begin_image(char **argv, uint64_t cpu_start_ns)
 {
 	struct csink_thread *thread;
 	char problem[700] = "";
@@ -226,7 +228,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 		return;
 	csink_image_choose_events(problem, sizeof(problem));
 	describe_process(csink_own_recording.header, cpu_start_ns);
-	describe_program(csink_own_recording.header, argc, argv);
+	describe_program(csink_own_recording.header, argv);
 	csink_finish_name(&thread->writer);
 	choose_unwind(csink_own_recording.header);
 	csink_interp_begin(frames_mode());
@@ -378,7 +380,7 @@ static void note_filter(const char *why)
 }
 
 /* @status  NULL: not known. */
-static void begin_asked(int argc, char **argv, const struct csink_status *status, const char *why)
+static void begin_asked(char **argv, const struct csink_status *status, const char *why)
 {
 	uint64_t cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 	const char *due;
@@ -391,7 +393,7 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 	csink_process.pid = getpid();
 	csink_process.is_traced = status && status->tracer;
 	csink_signals_begin(status ? status->caught : UINT64_MAX);
-	if (!csink_config_follows(argc ? argv[0] : NULL)) {
+	if (!csink_config_follows(argv[0])) {
 		csink_env_init(); /* for those that it starts */
 		return;
 	}
@@ -406,7 +408,7 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 			csink_killed_runs_look();
 		}
 		csink_env_init();
-		begin_image(argc, argv, cpu_start_ns);
+		begin_image(argv, cpu_start_ns);
 		note_filter(why);
 		pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
 	} else
@@ -414,13 +416,22 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 	csink_signals_begun();
 }
 
-__attribute__((constructor)) static void begin_process(int argc, char **argv)
+/* The first argument is a constructor's: argv ends with NULL, too. */
+__attribute__((constructor)) static void begin_process(int unused, char **argv)
 {
 	CSINK_KEEP_ERRNO;
+	static bool has_begun;
 	const struct csink_status *known = NULL;
 	struct csink_status status;
 	const char *why;
 
+	(void)unused;
+	/* Without an environment, libc is not initialised: an object asked to be the first (DF_1_INITFIRST). */
+	if (has_begun || !environ)
+		return;
+	has_begun = true;
+	csink_lsan_begin();
+	csink_find_object_init();
 	csink_libc_init();
 	csink_reals_init();
 	csink_plain_init();
@@ -428,9 +439,16 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 		if (csink_status_read(CSINK_STATUS_PROCESS, &status) == 0)
 			known = &status;
 		if (may_begin(known, &why))
-			begin_asked(argc, argv, known, why);
+			begin_asked(argv, known, why);
 	}
 }
+
+/*
+ * crti.o of every glibc has a library call this, if anybody defines it, before the library's own constructors: they use
+ * CPU time and start threads, and those of all libraries that the program is linked with come before ours. It is called
+ * with a constructor's arguments, but for the first (aarch64).
+ */
+CSINK_EXPORT void __gmon_start__(int unused, char **argv) __attribute__((alias("begin_process")));
 
 /* ---- end ----------------------------------------------------------------------------------------------------------
  */

@@ -15,13 +15,12 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/sampler/engine_impl.h"
+#include "preload/agent/sampler/lsan.h"
 #include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/seccomp_probe.h"
-
-extern void __lsan_do_leak_check(void) __attribute__((weak)); /* in AddressSanitizer's runtime, too */
 
 /* CPU timers fire on the tick, of 1 to 10 ms; with HZ = 250, as most distributions build it, every 4 ms. */
 #define TICK_NS 4000000ULL
@@ -192,7 +191,7 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 	int wanted = csink_engine_state.wanted;
 
 	csink_engine_state.stay_on_stack = is_in_valgrind();
-	if (!__lsan_do_leak_check)
+	if (!csink_has_lsan())
 		csink_engine_state.alternate_stack = SA_ONSTACK;
 	*first = *last = wanted;
 	if (csink_engine_state.stay_on_stack && wanted != CSINK_ENGINE_TIMER && wanted != CSINK_ENGINE_NONE) {

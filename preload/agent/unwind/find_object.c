@@ -30,8 +30,7 @@ static const char *find_flag(const struct link_map *map)
 		       : NULL;
 }
 
-/* 101 is the first priority that is not reserved: the constructor of the agent, without one, runs later. */
-__attribute__((constructor(101))) static void find_it(void)
+void csink_find_object_init(void)
 {
 	const struct link_map *program = _r_debug.r_map, *at = program;
 

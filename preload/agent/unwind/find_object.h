@@ -20,6 +20,9 @@ extern int (*csink_find_object)(void *address, struct dl_find_object *found) CSI
 #define csink_find_object NULL
 #endif
 
+/** Find what is below. Context: init. */
+void csink_find_object_init(void);
+
 /** libc's link map; NULL: it has another name than usual. Set and constant like these. Context: signal. */
 extern const struct link_map *csink_libc_map CSINK_HIDDEN;
 
