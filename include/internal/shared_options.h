@@ -39,7 +39,7 @@ enum csink_opt_flags {
 	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
 	CSINK_RESERVE_HOOKS_OPTION(X)
 
-/* A row of the commands that print or export a profile. */
+/* A row of the commands that print, export or judge profiles. */
 #define CSINK_FOLD_NATIVE_OPTION(X, flags)                                                                             \
 	X(FOLD_NATIVE, 0, "", "0", CSINK_OPT_BOOL | (flags),                                                           \
 	  "add native code to the interpreted or Java function that called it")

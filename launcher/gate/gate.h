@@ -75,7 +75,7 @@ struct csink_gate_rules {
 	double alpha;     /* the rate of false regressions, over all functions together */
 	uint64_t seed;
 	bool strict;       /* an open question is as bad as a regression */
-	bool folds_native; /* struct csink_gate_functions */
+	bool folds_native; /* --fold-native */
 };
 
 enum csink_gate_verdict {

@@ -52,7 +52,7 @@ struct csink_gate_functions {
 	uint32_t nr_edges, cap_edges;
 	struct csink_gate_module *modules;
 	uint32_t nr_modules;
-	bool folds_native; /* what an interpreted function called of native code is taken as its own work */
+	bool folds_native; /* native code counts as own time of the interpreted function that called it */
 	bool has_news; /* a module of which functions may be known by their places differs: csink_gate_merge_places */
 	char *programs[2]; /* base names of the two sides' programs: the same module in both. NULL: unknown */
 	struct csink_table names, calls; /* of functions and of edges: index + 1 */

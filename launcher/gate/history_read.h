@@ -47,6 +47,7 @@ struct csink_history_case {
 	char *suite;   /* of a suite's case: the harness's kind, of letters alone; NULL: a command alone */
 	char *list;    /* of it: the gate's --list; NULL: none */
 	bool printed;  /* of it: the gate's --printed */
+	bool fold_native;
 };
 
 struct csink_history {

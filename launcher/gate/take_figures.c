@@ -117,35 +117,20 @@ static void join_parts(struct csink_gate_weights *weights)
 	weights->nr_parts = nr;
 }
 
-static bool is_interpreted(const struct take *take, uint32_t id)
+/* Walk a sample's stack from its innermost function, inlined ones included; without the native code that is folded. */
+static int add_stack(struct take *take, uint32_t sample, double value)
 {
-	const struct csink_profile_location *location = &take->p->locations[id];
-
-	return location->nr_lines && take->functions->all[take->of_line[location->first_line]].is_interpreted;
-}
-
-/* How many frames of a stack, from its innermost one, may be native code that is folded: those below the outermost
- * interpreted function. */
-static uint32_t nr_foldable(const struct take *take, const struct csink_profile_range *stack)
-{
-	uint32_t nr = take->functions->folds_native ? stack->nr : 0;
-
-	while (nr && !is_interpreted(take, take->p->stack_ids[stack->first + nr - 1]))
-		nr--;
-	return nr;
-}
-
-/* Walk a stack from its innermost function, inlined ones included. */
-static int add_stack(struct take *take, const struct csink_profile_range *stack, uint32_t sample, double value)
-{
+	uint32_t number = take->p->samples[sample].stack;
+	const struct csink_profile_range *stack = &take->p->stacks[number];
 	uint32_t callee = UINT32_MAX, leaf = UINT32_MAX, owner = UINT32_MAX;
-	uint32_t foldable_end = stack->first + nr_foldable(take, stack);
+	uint32_t folded_end =
+		stack->first + (take->functions->folds_native ? csink_outermost_interpreted(take->p, number) : 0);
 
 	for (uint32_t i = stack->first; i < stack->first + stack->nr; i++) {
 		uint32_t id = take->p->stack_ids[i];
 		const struct csink_profile_location *location = &take->p->locations[id];
 
-		if (i < foldable_end && !is_interpreted(take, id))
+		if (i < folded_end && !csink_is_interpreted_location(take->p, id))
 			continue;
 		for (uint32_t k = 0; k < CSINK_MAX(location->nr_lines, 1); k++) {
 			uint32_t f =
@@ -225,7 +210,7 @@ static int add_samples(struct take *take, int64_t run)
 		else
 			take->weights->nr_samples += counts < 0 ? 1 : (uint64_t)values[counts];
 		take->weights->sum += value;
-		if (add_stack(take, stack, i, value))
+		if (add_stack(take, i, value))
 			return -ENOMEM;
 		top = csink_top_level(p, p->samples[i].stack);
 		if (top)

@@ -11,19 +11,12 @@
 #include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
 
-static bool is_interpreted(const struct csink_profile *p, uint32_t location)
-{
-	const struct csink_profile_location *at = &p->locations[location];
-
-	return at->nr_lines && csink_is_interpreted(p, at->mapping, p->lines[at->first_line].function);
-}
-
 /* Most profiles have no such function: then their stacks need not be looked at. */
 static bool has_interpreted(const struct csink_profile *p)
 {
 	uint32_t location = 1;
 
-	while (location < p->nr_locations && !is_interpreted(p, location))
+	while (location < p->nr_locations && !csink_is_interpreted_location(p, location))
 		location++;
 	return location < p->nr_locations;
 }
@@ -36,8 +29,8 @@ bool csink_has_native_calls(const struct csink_profile *p)
 		const struct csink_profile_range *range = &p->stacks[p->samples[i].stack];
 		const uint32_t *ids = p->stack_ids + range->first;
 
-		for (uint32_t k = 1; k < range->nr && !is_interpreted(p, ids[0]); k++) {
-			if (is_interpreted(p, ids[k]))
+		for (uint32_t k = 1; k < range->nr && !csink_is_interpreted_location(p, ids[0]); k++) {
+			if (csink_is_interpreted_location(p, ids[k]))
 				return true;
 		}
 	}
@@ -49,12 +42,10 @@ static uint32_t folded(struct csink_profile *p, uint32_t stack, uint32_t *locati
 {
 	const struct csink_profile_range range = p->stacks[stack];
 	const uint32_t *ids = p->stack_ids + range.first;
-	uint32_t outermost = range.nr, nr = 0;
+	uint32_t outermost = csink_outermost_interpreted(p, stack), nr = 0;
 
-	while (outermost && !is_interpreted(p, ids[outermost - 1]))
-		outermost--;
 	for (uint32_t i = 0; i < range.nr; i++) {
-		if (i >= outermost || is_interpreted(p, ids[i]))
+		if (i >= outermost || csink_is_interpreted_location(p, ids[i]))
 			locations[nr++] = ids[i];
 	}
 	return nr == range.nr ? stack : csink_profile_stack_add(p, locations, nr);

@@ -34,6 +34,16 @@ static uint32_t mark(const struct csink_profile *p, uint32_t *of)
 	return nr;
 }
 
+uint32_t csink_outermost_interpreted(const struct csink_profile *p, uint32_t stack)
+{
+	const struct csink_profile_range *range = &p->stacks[stack];
+	uint32_t nr = range->nr;
+
+	while (nr && !csink_is_interpreted_location(p, p->stack_ids[range->first + nr - 1]))
+		nr--;
+	return nr;
+}
+
 uint32_t csink_top_level(const struct csink_profile *p, uint32_t stack)
 {
 	const struct csink_profile_range *range = &p->stacks[stack];

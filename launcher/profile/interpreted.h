@@ -39,6 +39,17 @@ static inline bool csink_is_interpreted(const struct csink_profile *p, uint32_t 
 	       p->mappings[mapping].file == p->functions[function].file;
 }
 
+/** Is a location in such a function? */
+static inline bool csink_is_interpreted_location(const struct csink_profile *p, uint32_t location)
+{
+	const struct csink_profile_location *at = &p->locations[location];
+
+	return at->nr_lines && csink_is_interpreted(p, at->mapping, p->lines[at->first_line].function);
+}
+
+/** How many locations of a stack, from the innermost one, lead to its outermost one of that kind, which is counted. */
+uint32_t csink_outermost_interpreted(const struct csink_profile *p, uint32_t stack);
+
 /** The outermost location of a stack that is at the top level of a file of Python; 0: none. */
 uint32_t csink_top_level(const struct csink_profile *p, uint32_t stack);
 

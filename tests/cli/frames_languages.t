@@ -129,10 +129,26 @@ versions() { # a version whose three() costs twice as much, a line further down
 	*) low=$(printf '%.0f' "$drift") ;;
 	esac
 	ok "$name: the gate does not take a slower function for a slower machine (drift from ${drift:-no figure} %)" test "$low" -lt 30
+	[ ! "$fold" ] || folded
 	[ "$name" = PHP ] || return
 	countersink gate -F 5000 --runs 24 $rate --vs "$command new/shares.$ending $((rounds / 40))" -- "$command" "old/shares.$ending" $((rounds / 40)) >out 2>err
 	is "$(grep -cE "^not ok .* (in|at) " out)" 0 "$name: the gate blames no function when another one got faster"
 	like "$(cat out)" "^ok [0-9]+ - $three at shares\.$ending:$first improved: " "$name: the gate names the function that got faster"
+}
+
+# The same of a baseline, whose runs have all frames, and whose gate has the option by the environment; and of a suite.
+folded() {
+	gate="countersink gate -F 5000 $rate"
+	$gate --runs 8 -b whole.pb.gz --update-baseline -- perl old/shares.pl 22 >out 2>err
+	COUNTERSINK_FOLD_NATIVE=1 $gate --runs 8 --any-environment -b whole.pb.gz -- perl new/shares.pl 22 >out 2>err
+	like "$(cat out)" '^# rules: .*, native code in the interpreted function' "Perl: the environment's --fold-native is in the rules"
+	like "$(sed -n "/ok [0-9]* - $three at /,/^  share:/p" out)" '^  share: "[78][0-9]\.[0-9] % instead of [67][0-9]\.' "Perl: both sides of a baseline are folded"
+	unlike "$(cat out)" "ok [0-9]+ - Perl_pp_" "Perl: of a baseline, too, no function of the interpreter is judged"
+	$gate --fold-native --suite=lines --list 'echo one' --history h.jsonl --anchor v1 --commit c1 --max-time 10 \
+		--vs 'perl old/shares.pl 22' -- perl new/shares.pl 22 >out 2>err
+	like "$(cat out)" "$three at shares\.pl:.* \+[0-9.]+ %" "Perl: a suite's cases are folded"
+	unlike "$(cat out)" "Perl_pp_" "Perl: of a suite, too, no function of the interpreter is judged"
+	like "$(cat h.jsonl)" '"fold_native":true' "Perl: a history has that its functions were folded"
 }
 
 environment() {

@@ -205,12 +205,10 @@ static int resolve_counting(struct csink_gate_settings *s)
 	if (s->counting.tool == CSINK_GATE_MEASURED)
 		return 0;
 	plan->counting = &s->counting;
-	if (s->counting.tool != CSINK_GATE_PMU) {
-		if (s->options->values[CSINK_GATE_OPT_FOLD_NATIVE].source == CSINK_FROM_OPTION)
-			return csink_fail(-EINVAL, "option --fold-native: not with --deterministic, which counts a "
-						   "function's instructions without its callers");
-		s->rules.folds_native = false;
-	}
+	if (s->options->values[CSINK_GATE_OPT_FOLD_NATIVE].source == CSINK_FROM_OPTION)
+		return csink_fail(-EINVAL, "option --fold-native: not with --deterministic, which counts a function's "
+					   "instructions without its callers");
+	s->rules.folds_native = false; /* by the environment, for all commands */
 	/* Two runs of each show whether the program itself does the same twice. */
 	plan->runs = plan->runs ? plan->runs : 2;
 	/* Whether qemu-user can count a command is found by trying. */

@@ -180,6 +180,8 @@ static void put_case(FILE *out, char *const *argv, const struct csink_gate_case 
 		put_text(out, ",\"list\":", one->list);
 	if (one->printed)
 		fputs(",\"printed\":true", out);
+	if (r->rules->folds_native)
+		fputs(",\"fold_native\":true", out);
 	for (char *const *word = command; *word; word++) {
 		fputs(word == command ? ",\"command\":[" : ",", out);
 		csink_json_quote(out, *word, false); /* an empty word, too */

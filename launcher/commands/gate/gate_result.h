@@ -30,7 +30,7 @@ struct csink_gate_result {
 
 /* ---- gate_words.c ---- */
 
-/* Of the rules, with --fold-native. */
+/* Appended to the rules with --fold-native. */
 #define CSINK_GATE_FOLDED ", native code in the interpreted function that called it"
 
 /** Does the row make the gate fail? */

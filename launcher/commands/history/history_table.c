@@ -125,22 +125,34 @@ static bool is_visible(const char *text)
 	return !strcmp(shown, text);
 }
 
-/* "PERF_GATE_OPTIONS='...' ", by which scripts/perf-gate.sh has that case of a suite judged alone. Its text is read by
- * a shell twice. Returns whether that is known. */
-static bool append_suite(const struct csink_history_case *one, char *buf, size_t size)
+/* The options that have a case of a suite judged alone. Returns whether they are known. */
+static bool append_suite(const struct csink_history_case *one, char *options, size_t size)
 {
 	CSINK_AUTO_FREE char *name = csink_suite_escape(one->name, ".[\\()*+?{|^$"), *pattern = NULL;
-	char options[8192] = "";
 
 	if (!name || asprintf(&pattern, "^%s$", name) < 0)
 		return false;
-	csink_append(options, sizeof(options), "--suite=%s --screen=0%s --cases=", one->suite,
-		     one->printed ? " --printed" : "");
-	csink_append_word(options, sizeof(options), pattern);
+	csink_append(options, size, "--suite=%s --screen=0%s --cases=", one->suite, one->printed ? " --printed" : "");
+	csink_append_word(options, size, pattern);
 	if (one->list) {
-		csink_append(options, sizeof(options), " --list=");
-		csink_append_word(options, sizeof(options), one->list);
+		csink_append(options, size, " --list=");
+		csink_append_word(options, size, one->list);
 	}
+	return true;
+}
+
+/* "PERF_GATE_OPTIONS='...' ", by which scripts/perf-gate.sh judges a case as the history's gate did; nothing, if it
+ * needs none. Its text is read by a shell twice. Returns whether that is known. */
+static bool append_options(const struct csink_history_case *one, char *buf, size_t size)
+{
+	char options[8192] = "";
+
+	if (one->suite && !append_suite(one, options, sizeof(options)))
+		return false;
+	if (one->fold_native)
+		csink_append(options, sizeof(options), "%s--fold-native", *options ? " " : "");
+	if (!*options)
+		return true;
 	csink_append(buf, size, "PERF_GATE_OPTIONS=");
 	csink_append_word(buf, size, options);
 	csink_append(buf, size, " ");
@@ -165,7 +177,7 @@ bool csink_history_confirm(const struct csink_history *h, const struct csink_his
 		csink_append_word(buf, size, old->commit);
 	}
 	csink_append(buf, size, " && ");
-	if (one->suite && !append_suite(one, buf, size))
+	if (!append_options(one, buf, size))
 		return false;
 	csink_append(buf, size, "%s ", bisect ? "git bisect run perf-bisect.sh" : "perf-gate.sh");
 	csink_append_word(buf, size, old->commit);
