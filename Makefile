@@ -101,7 +101,7 @@ CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TE
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled, but for objects that are loaded. guest_plug is built under
 # other names (tests/rules.mk).
-TARGET_OBJECTS := go_part handler_shim like_python old_names other_versions send_shim slow_malloc slow_start
+TARGET_OBJECTS := go_part handler_shim like_python old_names other_versions own_realloc send_shim slow_malloc slow_start
 TARGETS := $(addsuffix .so,$(TARGET_OBJECTS)) $(filter-out $(TARGET_OBJECTS) guest_plug, \
 	$(basename $(notdir $(sort $(wildcard tests/targets/*.c tests/targets/*.cc tests/targets/*.rs)))))
 
@@ -205,7 +205,7 @@ LIB_LIBS := -ldl -lpthread -lrt
 # Of the core, what a library does not use is left out.
 LIB_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections
 AGENT_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,libcountersink.so -Wl,--version-script,preload/agent/libcountersink.map \
-	-Wl,--sort-section=name -Wl,-z,noseparate-code
+	-Wl,--sort-section=name -Wl,-z,noseparate-code -Wl,--no-ld-generated-unwind-info
 API_LIB := libcountersink-api.so.$(VERSION)
 API_SONAME := libcountersink-api.so.$(firstword $(subst ., ,$(VERSION)))
 API_LINKS := $(API_SONAME) libcountersink-api.so
@@ -239,7 +239,7 @@ SO_SRCS := $(CORE_SRCS) $(AGENT_SRCS)
 SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 	core/safe_load core/record/hash_index core/record/stacks agent/interp/code_ids agent/interp/interp agent/interp/python \
 	agent/lifecycle/plain agent/lifecycle/signal_entry \
-	agent/sampler/group agent/sampler/phases agent/sampler/sample agent/sampler/weigh \
+	agent/sampler/group agent/sampler/sample agent/sampler/weigh \
 	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
 # What runs in our signal handlers alone, under their mask; the languages and the readers of just-in-time compilers' lists
@@ -269,10 +269,10 @@ START_ONLY := $(addprefix preload/,$(addsuffix .c, \
 UNTABLED := $(HANDLER_ONLY) $(START_ONLY)
 so_objs = $(sort $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1)))
 # Branch targets and functions need no alignment: as fast, and smaller.
-# gcc aligns arrays of 32 bytes and more to 32, for vectors of the whole: 400 bytes of the library were gaps.
-DATA_CFLAGS := $(if $(filter x86_64,$(MACHINE)),$(shell $(CC) -malign-data=abi -fsyntax-only -xc /dev/null 2>/dev/null && echo -malign-data=abi))
-SPEED_CFLAGS := -falign-jumps=1 -falign-functions=1 $(DATA_CFLAGS)
-SIZE_CFLAGS := -Os $(DATA_CFLAGS)
+# gcc aligns arrays of 32 bytes and more to 32, for vector instructions: 400 bytes of the library were gaps between them.
+SMALL_CFLAGS := $(if $(filter x86_64,$(MACHINE)),$(shell $(CC) -malign-data=abi -fsyntax-only -xc /dev/null 2>/dev/null && echo -malign-data=abi))
+SPEED_CFLAGS := -falign-jumps=1 -falign-functions=1 $(SMALL_CFLAGS)
+SIZE_CFLAGS := -Os $(SMALL_CFLAGS)
 # Not -Oz: it moves constants by push and pop, and between the two the unwind tables are wrong, where a sample may be taken.
 COLD_CFLAGS := -ffunction-sections -fdata-sections
 $(call so_objs,$(filter-out $(SO_HOT),$(SO_SRCS))): PLACE_CFLAGS := $(SIZE_CFLAGS)

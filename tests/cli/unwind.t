@@ -21,6 +21,10 @@ if [ "$(uname -m)" = x86_64 ]; then
 	countersink export -o stale.folded stale.pb.gz
 	like "$(cat stale.folded)" ';main;spin_stale;\[no symbol\] ' "code made at run time is called by the program's"
 	unlike "$(cat stale.folded)" '\[no symbol\];' "a former call's words on top of the stack are no caller"
+	countersink -q -F 2000 -o kernel.pb.gz -- "$TARGETS/walk_ends" 100 kernel >out 2>err
+	countersink export -o kernel.folded kernel.pb.gz
+	is "$(grep 'spin_kernel ' kernel.folded | sed 's/.*;main;/main;/; s/ [0-9]*$//' | sort -u)" "main;spin_aligned;spin_kernel" \
+		"each stack of a function that has aligned its stack leads to its caller, and on from there"
 	like "$said" ' spin_frame$' "the interrupted function is named although its stack is cut"
 else
 	skip "reasons for stacks that end too early" "the program is written for x86-64"

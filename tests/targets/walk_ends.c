@@ -7,6 +7,8 @@
  *   frame  while the frame pointer, by which the function's frame is found, points to where no memory is
  *   rules  in a function whose rules hold an operation that does not exist
  *   sum    in a function whose rules add registers, which only an evaluation can follow
+ *   kernel in assembly without tables that has aligned its stack and goes on for 24 KiB, as OpenBLAS has it, called by
+ *          a pointer, by a function that has a frame pointer
  *   stale  in code made at run time that has a frame, on top of which a former call's two words lie
  */
 #include <stdint.h>
@@ -21,6 +23,7 @@ void spin_in(void (*code)(uint64_t rounds), uint64_t rounds);
 void spin_frame(uint64_t rounds);
 void spin_rules(uint64_t rounds);
 void spin_sum(uint64_t rounds);
+void spin_kernel(uint64_t rounds);
 
 __asm__(".text\n"
 	".type spin_in, @function\nspin_in: .cfi_startproc\n"
@@ -48,7 +51,23 @@ __asm__(".text\n"
 	".type spin_sum, @function\nspin_sum: .cfi_startproc\n"
 	"	.cfi_escape 0x0f, 8, 0x77, 4, 0x77, 4, 0x22, 0x77, 0, 0x1c\n" /* CFA: rsp + 4 + rsp + 4 - rsp */
 	"1:	dec %rdi\n	jnz 1b\n	ret\n"
-	"	.cfi_endproc\n.size spin_sum, .-spin_sum\n");
+	"	.cfi_endproc\n.size spin_sum, .-spin_sum\n"
+
+	/* Of another function like it, with another frame, before: it is not to be taken for this one. */
+	".type spin_other, @function\nspin_other:\n"
+	"	sub $0x40, %rsp\n	mov %rbx, (%rsp)\n	mov %rsp, %rbx\n"
+	"	sub $0x2080, %rsp\n	and $-4096, %rsp\n"
+	"	mov %rbx, %rsp\n	mov (%rsp), %rbx\n	add $0x40, %rsp\n	ret\n"
+	".size spin_other, .-spin_other\n"
+	".type spin_kernel, @function\nspin_kernel:\n"
+	"	sub $0x60, %rsp\n	mov %rbx, (%rsp)\n	mov %rbp, 8(%rsp)\n	mov %r12, 0x10(%rsp)\n"
+	"	mov %rsp, %rbx\n	sub $0x2080, %rsp\n	and $-4096, %rsp\n"
+	"	xor %ebp, %ebp\n	mov %rdi, %r12\n	shr %r12\n"
+	"1:	dec %rdi\n	cmp %r12, %rdi\n	jae 1b\n	jmp 2f\n	.skip 24576, 0x90\n2:	dec "
+	"%rdi\n	jns 2b\n"
+	"	mov %rbx, %rsp\n	mov (%rsp), %rbx\n	mov 8(%rsp), %rbp\n	mov 0x10(%rsp), %r12\n	add "
+	"$0x60, %rsp\n	ret\n"
+	".size spin_kernel, .-spin_kernel\n");
 
 /* dec %rdi; jnz .-3; ret */
 static const unsigned char made[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};
@@ -90,11 +109,28 @@ static void spin_stale(uint64_t rounds)
 	__asm__ volatile("" ::: "memory"); /* no call in place of a return */
 }
 
+/* What is left of it lies where spin_kernel() leaves its frame unwritten. */
+__attribute__((noinline)) static uint64_t leaves(uint64_t depth)
+{
+	volatile uint64_t here[4] = {depth, (uint64_t)(uintptr_t)__builtin_return_address(0)};
+
+	return depth ? leaves(depth - 1) + here[0] : here[1];
+}
+
+__attribute__((noinline, optimize("no-omit-frame-pointer"))) static void spin_aligned(uint64_t rounds)
+{
+	static void (*volatile kernel)(uint64_t rounds) = spin_kernel;
+
+	leaves(20);
+	kernel(rounds);
+	__asm__ volatile("" ::: "memory");
+}
+
 static const struct way {
 	const char *name;
 	void (*spin)(uint64_t rounds);
-} ways[] = {
-	{"code", spin_code}, {"frame", spin_frame}, {"rules", spin_rules}, {"sum", spin_sum}, {"stale", spin_stale}};
+} ways[] = {{"code", spin_code}, {"frame", spin_frame},    {"rules", spin_rules},
+	    {"sum", spin_sum},   {"kernel", spin_aligned}, {"stale", spin_stale}};
 
 int main(int argc, char **argv)
 {

@@ -1,6 +1,7 @@
 /* Code recognised by its bytes; see code.h. Any thread; async-signal-safe. */
 #include "preload/agent/unwind/code.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -137,6 +138,67 @@ bool csink_code_has_word(uintptr_t pc)
 			return false;
 	}
 	return false;
+}
+
+enum {
+	KERNEL_BYTES = 49152, /* before an address, its function's beginning is looked for */
+	PROLOGUE = 64,        /* bytes before the stack pointer is copied */
+	ALIGNMENT = 17,       /* from there on */
+	CHUNK = 2048,
+};
+
+static uint32_t word(const uint8_t *code)
+{
+	uint32_t value;
+
+	memcpy(&value, code, sizeof(value));
+	return value;
+}
+
+/* sub $n, %rsp; and $-align, %rsp, behind three bytes */
+static bool is_alignment(const uint8_t *code)
+{
+	return word(code + 2) >> 8 == 0xec8148 && word(code + 9) >> 8 == 0xe48148;
+}
+
+uint32_t csink_code_aligned(uintptr_t pc, uintptr_t sp, uint64_t kept, int *fp)
+{
+	/* The alignment that was found last, and how many bytes behind it are known to have no other one. */
+	static _Atomic uint64_t last;
+	uint64_t known = atomic_load_explicit(&last, memory_order_relaxed);
+	uintptr_t at = (uintptr_t)(known >> 16);
+	uint8_t chunk[PROLOGUE + CHUNK + ALIGNMENT], *code;
+	unsigned int nr = 1;
+
+	*fp = -1;
+	if (sp % 1024 || kept - sp >= KERNEL_BYTES)
+		return 0;
+	if (pc - at > (uint16_t)known) {
+		nr = CHUNK;
+		at = pc - CHUNK;
+	}
+	for (;; at -= CHUNK) {
+		if (pc - at >= KERNEL_BYTES || !take_code(at - PROLOGUE, chunk, PROLOGUE + nr + ALIGNMENT))
+			return 0;
+		code = chunk + PROLOGUE + nr;
+		do
+			code--;
+		while (code >= chunk + PROLOGUE && !is_alignment(code));
+		if (code >= chunk + PROLOGUE)
+			break;
+	}
+	if (((kept - word(code + 6)) & (uint64_t)(int32_t)word(code + 13)) != sp)
+		return 0;
+	at += (uintptr_t)(code - chunk - PROLOGUE);
+	if (nr > 1)
+		atomic_store_explicit(&last, (uint64_t)at << 16 | (pc - at), memory_order_relaxed);
+	for (const uint8_t *before = code - 4; before > code - PROLOGUE; before--) {
+		if (word(before) == 0x246c8948) /* mov %rbp, n(%rsp) */
+			*fp = before[4];
+		if (word(before - 1) >> 8 == 0xec8348) /* sub $n, %rsp */
+			return before[3];
+	}
+	return 0;
 }
 
 /* mov %rbp, %rsp; pop %rbp; and perhaps a comparison of %rcx, or %r8: V8's code goes on with the number of arguments.

@@ -39,6 +39,14 @@ bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc);
  * builtin that makes its frame. */
 bool csink_code_called_first(uintptr_t ra, uint64_t r12);
 
+/**
+ * How many bytes above @kept the return address is: of a function that copied the stack pointer to a register, which
+ * holds kept now, and then aligned it: sub $n, %rsp; saves; mov %rsp, %rbx; sub $m, %rsp; and $-align, %rsp. So do the
+ * assembly kernels of OpenBLAS, for the whole of their work. 0: pc is in no such function.
+ * @fp  where the frame pointer was saved, in bytes above kept; -1: nowhere.
+ */
+uint32_t csink_code_aligned(uintptr_t pc, uintptr_t sp, uint64_t kept, int *fp);
+
 /** True if the instruction before pc is push %rbp. */
 bool csink_code_has_pushed(const struct csink_code_near *near, uintptr_t pc);
 #endif
