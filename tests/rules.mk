@@ -136,11 +136,12 @@ $(NAMES_LIBRARY): tests/targets/guest_names.c
 
 # A library that works in its constructor; programs that are linked with it.
 EARLY_LIBRARY := $(B)/tests/targets/plugs/libearly.so
-EARLY := $(addprefix $(B)/tests/targets/early_,asan lsan gprof)
+EARLY := $(addprefix $(B)/tests/targets/early_,asan lsan tsan gprof)
 $(B)/tests/targets/early: | $(EARLY)
 $(B)/tests/targets/early $(EARLY): TARGET_LDFLAGS = -Wl,--no-as-needed,-rpath,'$$ORIGIN/plugs' $(EARLY_LIBRARY) $(EARLY_$(notdir $@))
 EARLY_early_asan := -fsanitize=address
 EARLY_early_lsan := -fsanitize=leak
+EARLY_early_tsan := -fsanitize=thread -static-libtsan
 EARLY_early_gprof := -pg -fno-omit-frame-pointer -no-pie
 $(B)/tests/targets/early $(EARLY): $(EARLY_LIBRARY)
 $(EARLY_LIBRARY): TARGET_LDFLAGS := -DEARLY_LIBRARY -Wl,-soname,libearly.so

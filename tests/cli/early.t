@@ -31,6 +31,12 @@ like "$(countersink export -f folded sigtrap.pb.gz)" 'call_init;begin;early_cons
 LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/alone.pb.gz "$TARGETS/early" word >out 2>err
 is "$?:$(cat out)" "7:word, kept, child 3" "by environment alone: the program runs as without us"
 is "$(rows alone.pb.gz)" "$all" "by environment alone: the same is sampled"
+LD_PRELOAD="$ENTRY $TARGETS/own_realloc.so" COUNTERSINK_OUTPUT=$TMP/realloc.pb.gz "$TARGETS/early" word >out 2>err
+is "$?:$(cat out)" "7:word, kept, child 3" "an allocator that has not begun yet is not called"
+is "$(rows realloc.pb.gz)" "$all" "beside such an allocator the same is sampled"
+LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/exit.pb.gz "$TARGETS/early" exit >out 2>err
+is "$?:$(cat out)" "5:" "a constructor ends the process"
+like "$(rows exit.pb.gz)" '^early_constructor ([89]|10)$' "it leaves its profile"
 if [ "$(id -u)" = 0 ]; then
 	chmod 777 .
 	setpriv --reuid=65534 --regid=65534 --clear-groups countersink -q -o nobody.pb.gz -- "$TARGETS/early" word >out 2>err
@@ -40,19 +46,24 @@ else
 	skip "another user than root" "only root can become one"
 fi
 
-# Their runtimes start before the library does: what they intercept works.
+# The runtimes of sanitizers begin before the library does: what they intercept works.
 for sanitizer in asan lsan; do
 	countersink -o $sanitizer.pb.gz -- "$TARGETS/early_$sanitizer" word >out 2>err
 	is "$?:$(cat out)" "7:word, kept, child 3" "$sanitizer: the program runs as without us"
-	unlike "$(cat err)" 'Warning: REAL|older than the library' "$sanitizer: its runtime and we are in order"
+	unlike "$(cat err)" 'Warning: REAL|older than the library' "$sanitizer: no warning of the runtime, nor of older threads"
 	like "$(rows $sanitizer.pb.gz)" 'early_constructor [12], early_main [12], early_thread [345]' "$sanitizer: the same is sampled"
 done
+
+# A runtime in the program starts a thread in each forked child, before our handler of fork(2) runs.
+countersink -q -o tsan.pb.gz -- "$TARGETS/early_tsan" forks >out 2>err
+is "$?:$(tail -n 1 out)" "7:0 of 20" "tsan: children of a program that has its runtime live"
+like "$(rows tsan.pb.gz)" 'early_constructor [12], early_main [12], early_thread [345]' "tsan: the same is sampled"
 
 # A program for gprof has a function by the same name of its own.
 mkdir gprof
 (cd gprof && countersink -o ../gprof.pb.gz -- "$TARGETS/early_gprof" word >../out 2>../err)
 is "$?:$(cat out)" "7:word, kept, child 3" "a program for gprof runs as without us"
 ok "a program for gprof writes its profile" test -s gprof/gmon.out
-like "$(cat err)" ' \[start-up: exec and loader\]$' "a program for gprof: what constructors do is counted"
+like "$(cat err)" '^ +[2-8][0-9]\.[0-9]+ .* \[start-up: exec and loader\]$' "a program for gprof: what constructors do is counted"
 like "$(rows gprof.pb.gz)" 'early_main 2' "a program for gprof is sampled from its own functions on"
 done_testing

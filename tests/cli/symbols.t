@@ -78,7 +78,7 @@ objects=$(show show-handler-objs)
 # in the handler, and where the list of modules is brought up to date at fork, exec and exit: then the thread takes no
 # samples, and nothing there calls the program or waits. The same holds for csink_jit_begin and csink_interp_begin, which start
 # and fork call before the thread's counters, and for csink_engine_choose, which the first thread that is sampled comes to, mute.
-# __gmon_start__ is the constructor.
+# __gmon_start__ runs where the constructor would, or before it.
 entries=$(nm -D --defined-only "$LIB" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | grep -v '^__gmon_start__$' | sort -u | paste -sd,)
 untabled=$(show show-untabled-objs)
 # shellcheck disable=SC2086

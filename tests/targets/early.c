@@ -1,6 +1,12 @@
 /*
  * early: its library (built from this file, too: EARLY_LIBRARY) works in its constructor, where it also starts two
  * threads and a child, before any code of the program runs. The program waits for the threads, and works, too.
+ *
+ * early [WORD]: WORD is printed, but for these:
+ *   exit   the constructor ends the process, with status 5
+ *   forks  the program makes 20 children, one after another, and prints how many did not end as they should
+ *
+ * It has a variable environ of its own, which is not the one that libc uses.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -50,6 +56,8 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
 
 	name = argc > 1 ? argv[1] : "no argument";
 	early_constructor();
+	if (!strcmp(name, "exit"))
+		exit(5);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, run, NULL);
 	child = fork();
@@ -69,6 +77,9 @@ void early_join(void)
 
 #else
 
+extern char **environ;
+char **environ = NULL;
+
 static volatile uint64_t sink;
 
 __attribute__((noinline)) static void early_main(void)
@@ -76,10 +87,30 @@ __attribute__((noinline)) static void early_main(void)
 	sink = spin(sink, MS * ROUNDS_MS);
 }
 
-int main(void)
+static int count_bad(void)
+{
+	int nr = 0;
+
+	for (int i = 0; i < 20; i++) {
+		pid_t child = fork();
+		int status = 0;
+
+		if (!child) {
+			sink = spin(sink, ROUNDS_MS);
+			_exit(3);
+		}
+		waitpid(child, &status, 0);
+		nr += !WIFEXITED(status) || WEXITSTATUS(status) != 3;
+	}
+	return nr;
+}
+
+int main(int argc, char **argv)
 {
 	early_join();
 	early_main();
+	if (argc > 1 && !strcmp(argv[1], "forks"))
+		printf("%d of 20\n", count_bad());
 	return 7;
 }
 

@@ -150,12 +150,12 @@ long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
  */
 CSINK_EXPORT int execv(const char *path, char *const argv[])
 {
-	return CSINK_ALLOW(execve)(path, argv, environ);
+	return CSINK_ALLOW(execve)(path, argv, __environ);
 }
 
 CSINK_EXPORT int execvp(const char *file, char *const argv[])
 {
-	return CSINK_ALLOW(execvpe)(file, argv, environ);
+	return CSINK_ALLOW(execvpe)(file, argv, __environ);
 }
 
 /* execl and its variants: the arguments as an array on the stack, ended by the null pointer that ends the list. Behind
@@ -175,7 +175,7 @@ static int exec_list(int (*exec)(const char *, char *const[], char *const[]), co
 	argv[0] = (char *)first;
 	for (size_t i = 1; i <= n; i++)
 		argv[i] = va_arg(ap, char *);
-	return exec(file, argv, has_env ? va_arg(ap, char **) : environ);
+	return exec(file, argv, has_env ? va_arg(ap, char **) : __environ);
 }
 
 #define EXEC_LIST(exec, file, first, has_env)                                                                          \

@@ -3,7 +3,7 @@
  * it, as a preloaded one does. The check is there because its own functions might not be found; we define none of
  * those, and our interposed calls call the next definition, which is the runtime's. It asks the program for options by
  * this name, and the first definition that the loader finds is ours, unless the program itself has one. The runtime
- * calls it at the program's start, on the main thread, before any constructor.
+ * calls it when it begins, on the main thread: by the program's first block of memory at the latest.
  */
 #include <dlfcn.h>
 #include <stddef.h>

@@ -36,8 +36,8 @@ static bool may_help(void)
  * where that will do. */
 static char *const *completed(uint64_t ignored, void **room)
 {
-	size_t bytes = csink_env_room(environ); /* of the first array; the second one is longer by an entry */
-	char *const *env = environ;
+	size_t bytes = csink_env_room(__environ); /* of the first array; the second one is longer by an entry */
+	char *const *env = __environ;
 
 	*room = NULL;
 	if (csink_env_is_complete(env) && !ignored)
@@ -157,7 +157,7 @@ CSINK_EXPORT int system(const char *command)
 
 	if (help && csink_config.shell_is_outside)
 		csink_arm_for_children();
-	if (!by_signals && (!help || csink_env_is_complete(environ)))
+	if (!by_signals && (!help || csink_env_is_complete(__environ)))
 		return REAL(system)(command);
 	env = completed(0, &room);
 	status = run_shell(command, env);
@@ -176,21 +176,21 @@ CSINK_EXPORT int system(const char *command)
  */
 static FILE *open_with(const char *command, const char *mode, uint64_t ignored, uint64_t blocked)
 {
-	char **was = environ;
+	char **was = __environ;
 	void *room;
 	char *const *env = completed(ignored, &room);
 	FILE *stream;
 	int saved;
 
-	environ = (char **)env;
+	__environ = (char **)env;
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 	stream = REAL(popen)(command, mode);
 	saved = errno;
 	if (blocked)
 		csink_raw_mask(SIG_UNBLOCK, blocked, NULL);
-	if (environ == (char **)env) {
-		environ = was;
+	if (__environ == (char **)env) {
+		__environ = was;
 		CSINK_ALLOW(free)(room);
 	}
 	errno = saved;
@@ -207,7 +207,7 @@ CSINK_EXPORT FILE *popen(const char *command, const char *mode)
 		csink_arm_for_children();
 	ignored = csink_signals_ignored();
 	blocked = csink_masks_own_blocked();
-	if (!ignored && !blocked && csink_env_is_complete(environ))
+	if (!ignored && !blocked && csink_env_is_complete(__environ))
 		return REAL(popen)(command, mode);
 	return open_with(command, mode, ignored, blocked);
 }

@@ -104,7 +104,9 @@ CSINK_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attr, void 
 
 	if (csink_calls_are_off(CSINK_CALLS_LIFE))
 		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
-	else if (atomic_load_explicit(&csink_process.active, memory_order_relaxed) && CSINK_HAS_LIBPTHREAD)
+	/* Not by a handler of fork(2) that comes before ours, as a runtime of ThreadSanitizer in the program has it. */
+	else if (atomic_load_explicit(&csink_process.active, memory_order_relaxed) && CSINK_HAS_LIBPTHREAD &&
+		 csink_process.pid == getpid())
 		thread = csink_thread_get();
 	if (!thread)
 		return REAL(pthread_create)(id, attr, start, arg);

@@ -19,6 +19,7 @@
 #include "preload/agent/sampler/preloaded.h"
 #include "preload/core/libc_version.h"
 #include "preload/core/preload_entry.h"
+#include "preload/core/private_memory.h"
 #include "preload/core/record/run_dir.h"
 
 enum { MAX_OURS = 24, OURS_BYTES = 8192 };
@@ -39,6 +40,28 @@ static size_t name_length(const char *entry)
 	const char *equals = strchr(entry, '=');
 
 	return equals ? (size_t)(equals - entry) : strlen(entry);
+}
+
+/* putenv(3), without the program's allocator, which may not have begun: setenv(3) copies an array that is not libc's.
+ */
+static void put(char *entry)
+{
+	size_t bytes = name_length(entry) + 1, nr = 0;
+	char **at = __environ, **more;
+
+	for (; at && at[nr]; nr++) {
+		if (!strncmp(at[nr], entry, bytes)) {
+			at[nr] = entry;
+			return;
+		}
+	}
+	more = csink_private_get((nr + 2) * sizeof(*more));
+	if (!more)
+		return;
+	if (nr)
+		memcpy(more, at, nr * sizeof(*more));
+	more[nr] = entry;
+	__environ = more;
 }
 
 static bool is_ours(const char *entry)
@@ -100,11 +123,11 @@ static void set_run_variables(void)
 
 	snprintf(run_dir_text, sizeof(run_dir_text), CSINK_ENV_RUN_DIR "=%s", csink_config.run_dir);
 	snprintf(run_owner_text, sizeof(run_owner_text), CSINK_ENV_RUN_OWNER "=%d", (int)csink_config.owner);
-	putenv(run_dir_text);
-	putenv(run_owner_text);
+	put(run_dir_text);
+	put(run_owner_text);
 	if (csink_run_dir_describe(csink_config.run_dir, true, place)) {
 		memcpy(run_place_text, CSINK_ENV_RUN_PLACE "=", sizeof(CSINK_ENV_RUN_PLACE));
-		putenv(run_place_text);
+		put(run_place_text);
 	} else {
 		unsetenv(CSINK_ENV_RUN_PLACE);
 	}
@@ -120,7 +143,7 @@ void csink_env_init(void)
 	    (!getenv(CSINK_ENV_RUN_OWNER) || *csink_config.own_run))
 		set_run_variables();
 	nr_ours = 0;
-	for (char **entry = environ; entry && *entry; entry++) {
+	for (char **entry = __environ; entry && *entry; entry++) {
 		if (is_ours(*entry) && nr_ours < MAX_OURS) {
 			ours[nr_ours] = keep(&at, *entry, strlen(*entry));
 			nr_ours += ours[nr_ours] != NULL;
@@ -136,7 +159,7 @@ void csink_env_set(char *entry)
 	size_t n = name_length(entry);
 	uint32_t i = 0;
 
-	putenv(entry);
+	put(entry);
 	while (i < nr_ours && !(!strncmp(ours[i], entry, n) && ours[i][n] == '='))
 		i++;
 	if (i < MAX_OURS && library) {

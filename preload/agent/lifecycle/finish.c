@@ -183,7 +183,7 @@ static void clean_environment(char **envp)
 {
 	static char ended[] = CSINK_ENV_RUN_ENDED "=1";
 
-	for (char **entry = environ; entry && *entry; entry++)
+	for (char **entry = __environ; entry && *entry; entry++)
 		if (strncmp(*entry, "LD_PRELOAD=", 11))
 			*envp++ = *entry;
 	*envp++ = ended;
@@ -194,7 +194,7 @@ static size_t environment_bytes(void)
 {
 	size_t nr = 2;
 
-	for (char **entry = environ; entry && *entry; entry++)
+	for (char **entry = __environ; entry && *entry; entry++)
 		nr++;
 	return nr * sizeof(char *);
 }
@@ -299,7 +299,7 @@ void csink_finish_keep(enum csink_finish_keeping what)
 	if (err == EPERM && !leaves)
 		csink_finish_complain(
 			"no slices, but one profile at the end: this process would be their writer's parent; "
-			"another can start `countersink keep --rotate=%s %s`",
+			"another process can start `countersink keep --rotate=%s %s`",
 			getenv(CSINK_ENV_PREFIX "ROTATE"), csink_config.run_dir);
 	else if (err && !leaves)
 		csink_finish_complain("no slices, but one profile at the end: %s", strerror(err));

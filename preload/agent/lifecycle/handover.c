@@ -2,7 +2,6 @@
  * our handlers. */
 #include "preload/agent/lifecycle/handover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "preload/agent/lifecycle/finish.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/record/run_dir.h"
+#include "preload/core/sysfs.h"
 
 static CSINK_COLD char left_dir[sizeof(csink_config.run_dir)]; /* "": nothing stayed behind */
 static CSINK_COLD char run_dir_text[2][sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
@@ -59,28 +59,21 @@ static bool give(int dir_fd, const char *name, uid_t uid)
 /* Returns how many entries stayed, or -errno. */
 static int move_recordings(int from_fd, int to_fd, uid_t uid)
 {
-	int fd = (int)csink_rawcall(SYS_openat, from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), nr_left = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	struct csink_sysfs_dir dir = {
+		.fd = (int)csink_rawcall(SYS_openat, from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	const char *name;
+	int nr_left = 0;
 
-	if (fd < 0)
-		return fd;
-	if (!dir) {
-		csink_rawcall(SYS_close, fd);
-		return -errno;
-	}
-	while ((entry = readdir(dir))) {
-		const char *name = entry->d_name;
-		bool moves;
+	if (dir.fd < 0)
+		return dir.fd;
+	while ((name = csink_sysfs_dir_next(&dir))) {
+		bool moves = !strcmp(name, own_name()) || is_of_slices(name) ||
+			     (csink_run_dir_is_recording(name) && csink_run_dir_is_written(from_fd, name) == 0);
 
-		if (!strcmp(name, ".") || !strcmp(name, ".."))
-			continue;
-		moves = !strcmp(name, own_name()) || is_of_slices(name) ||
-			(csink_run_dir_is_recording(name) && csink_run_dir_is_written(from_fd, name) == 0);
 		if (!moves || csink_rawcall(SYS_renameat, from_fd, name, to_fd, name) || !give(to_fd, name, uid))
 			nr_left++;
 	}
-	closedir(dir);
+	csink_sysfs_dir_close(&dir);
 	return nr_left;
 }
 
@@ -164,17 +157,14 @@ void csink_handover_end(void)
 void csink_handover_undo(void)
 {
 	CSINK_KEEP_ERRNO;
-	int fd = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	struct csink_sysfs_dir dir = {
+		.fd = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	const char *name;
 
-	if (fd >= 0)
-		csink_rawcall(SYS_fchown, fd, geteuid(), (gid_t)-1);
-	while (dir && (entry = readdir(dir)))
-		if (csink_run_dir_is_recording(entry->d_name) || is_of_slices(entry->d_name))
-			give(fd, entry->d_name, geteuid());
-	if (dir)
-		closedir(dir);
-	else if (fd >= 0)
-		csink_rawcall(SYS_close, fd);
+	if (dir.fd >= 0)
+		csink_rawcall(SYS_fchown, dir.fd, geteuid(), (gid_t)-1);
+	while ((name = csink_sysfs_dir_next(&dir)))
+		if (csink_run_dir_is_recording(name) || is_of_slices(name))
+			give(dir.fd, name, geteuid());
+	csink_sysfs_dir_close(&dir);
 }

@@ -1,5 +1,6 @@
 /*
- * The life of a process image: see image.h. begin_process() is the library's constructor; csink_image_begin_child()
+ * The life of a process image: see image.h. begin_process() is the library's constructor, also where __gmon_start__()
+ * calls it before other libraries' constructors; csink_image_begin_child()
  * runs in forked children, csink_image_before_exec() and csink_image_end() on the thread that calls exec or ends the
  * process. Nothing here runs in a handler of ours.
  */
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -416,21 +418,24 @@ static void begin_asked(char **argv, const struct csink_status *status, const ch
 	csink_signals_begun();
 }
 
-/* The first argument is a constructor's: argv ends with NULL, too. */
-__attribute__((constructor)) static void begin_process(int unused, char **argv)
+static bool has_begun; /* set by the main thread */
+
+/* @unused  argc, but not on aarch64 by way of __gmon_start__(). argv ends with NULL. */
+__attribute__((constructor, noclone)) static void begin_process(int unused, char **argv)
 {
 	CSINK_KEEP_ERRNO;
-	static bool has_begun;
 	const struct csink_status *known = NULL;
 	struct csink_status status;
 	const char *why;
 
 	(void)unused;
-	/* Without an environment, libc is not initialised: an object asked to be the first (DF_1_INITFIRST). */
-	if (has_begun || !environ)
+	if (has_begun)
 		return;
 	has_begun = true;
-	csink_lsan_begin();
+	/* Until its runtime has begun, sigaction(2) and what else it intercepts do nothing. A block of memory begins
+	 * it. */
+	if (csink_has_lsan())
+		CSINK_ALLOW(free)(CSINK_ALLOW(malloc)(1));
 	csink_find_object_init();
 	csink_libc_init();
 	csink_reals_init();
@@ -444,11 +449,20 @@ __attribute__((constructor)) static void begin_process(int unused, char **argv)
 }
 
 /*
- * crti.o of every glibc has a library call this, if anybody defines it, before the library's own constructors: they use
- * CPU time and start threads, and those of all libraries that the program is linked with come before ours. It is called
- * with a constructor's arguments, but for the first (aarch64).
+ * crti.o, of which each library has a part, calls this at the beginning of the library's initialization, if anybody
+ * defines it. Constructors use CPU time and start threads, and those of all libraries that the program is linked with
+ * come before ours. Before libc is initialised it has no environment: another preloaded object may ask to be first
+ * (DF_1_INITFIRST). A thread that opens a library so early is not the one to begin.
  */
-CSINK_EXPORT void __gmon_start__(int unused, char **argv) __attribute__((alias("begin_process")));
+CSINK_EXPORT void __gmon_start__(int unused, char **argv);
+CSINK_EXPORT void __gmon_start__(int unused, char **argv)
+{
+	if (!has_begun && __environ && gettid() == getpid()) {
+		/* A constructor that ends the program comes before what would run destructors. */
+		atexit(csink_image_end);
+		begin_process(unused, argv);
+	}
+}
 
 /* ---- end ----------------------------------------------------------------------------------------------------------
  */

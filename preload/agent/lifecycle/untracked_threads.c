@@ -96,9 +96,8 @@ void csink_untracked_threads_at_start(void)
 	if (!found.nr)
 		return;
 	csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, found.nr);
-	csink_recording_note(&csink_own_recording, &writer, 1,
-			     "%u thread%s older than the library (%s): not sampled; preload it", found.nr,
-			     found.nr == 1 ? " is" : "s are", found.names);
+	csink_recording_note(&csink_own_recording, &writer, 1, "%u thread%s older than the library (%s): not sampled",
+			     found.nr, found.nr == 1 ? " is" : "s are", found.names);
 }
 
 void csink_untracked_threads_at_end(uint64_t cpu_ns)

@@ -1,5 +1,5 @@
-/* See find_object.h. Source: _dl_find_object(3), <link.h> on the list of objects. Set before any constructor; the
- * function that is found is async-signal-safe. */
+/* See find_object.h. Source: _dl_find_object(3), <link.h> on the list of objects. Set as the process
+ * begins; the function that is found is async-signal-safe. */
 #include "preload/agent/unwind/find_object.h"
 
 #include <gnu/lib-names.h>

@@ -13,14 +13,14 @@
 #include "include/internal/base.h"
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-/** The function; NULL before glibc 2.35. Set before any constructor of ours runs, constant afterwards. Context: signal.
+/** The function; NULL before glibc 2.35. Set as the process begins, constant afterwards. Context: signal.
  */
 extern int (*csink_find_object)(void *address, struct dl_find_object *found) CSINK_HIDDEN;
 #else
 #define csink_find_object NULL
 #endif
 
-/** Find what is below. Context: init. */
+/** Set the variables of this header. Context: init. */
 void csink_find_object_init(void);
 
 /** libc's link map; NULL: it has another name than usual. Set and constant like these. Context: signal. */
