@@ -17,6 +17,7 @@
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/libc.h"
 #include "preload/agent/sampler/preloaded.h"
+#include "preload/agent/sampler/process.h"
 #include "preload/core/libc_version.h"
 #include "preload/core/preload_entry.h"
 #include "preload/core/private_memory.h"
@@ -42,8 +43,8 @@ static size_t name_length(const char *entry)
 	return equals ? (size_t)(equals - entry) : strlen(entry);
 }
 
-/* putenv(3), without the program's allocator, which may not have begun: setenv(3) copies an array that is not libc's.
- */
+/* putenv(3) where the process, or a forked child, begins: without the program's allocator, which may not have begun,
+ * and without libc's lock. setenv(3) copies an array that is not libc's. */
 static void put(char *entry)
 {
 	size_t bytes = name_length(entry) + 1, nr = 0;
@@ -159,7 +160,10 @@ void csink_env_set(char *entry)
 	size_t n = name_length(entry);
 	uint32_t i = 0;
 
-	put(entry);
+	if (atomic_load(&csink_process.active)) /* other threads may change it, too */
+		putenv(entry);
+	else
+		put(entry);
 	while (i < nr_ours && !(!strncmp(ours[i], entry, n) && ours[i][n] == '='))
 		i++;
 	if (i < MAX_OURS && library) {

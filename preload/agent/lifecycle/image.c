@@ -454,12 +454,17 @@ __attribute__((constructor, noclone)) static void begin_process(int unused, char
  * come before ours. Before libc is initialised it has no environment: another preloaded object may ask to be first
  * (DF_1_INITFIRST). A thread that opens a library so early is not the one to begin.
  */
+extern void _init(void) CSINK_HIDDEN; /* our part of crti.o */
+enum { OWN_INIT_BYTES = 64 };
+
 CSINK_EXPORT void __gmon_start__(int unused, char **argv);
 CSINK_EXPORT void __gmon_start__(int unused, char **argv)
 {
 	if (!has_begun && __environ && gettid() == getpid()) {
-		/* A constructor that ends the program comes before what would run destructors. */
-		atexit(csink_image_end);
+		/* A constructor that ends the program comes before what would run destructors. Where our own part
+		 * calls, the library may have been loaded by the program, and destructors are the last. */
+		if ((uintptr_t)__builtin_return_address(0) - (uintptr_t)_init >= OWN_INIT_BYTES)
+			atexit(csink_image_end);
 		begin_process(unused, argv);
 	}
 }

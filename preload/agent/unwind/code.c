@@ -155,48 +155,59 @@ static uint32_t word(const uint8_t *code)
 	return value;
 }
 
-/* sub $n, %rsp; and $-align, %rsp, behind three bytes */
+/* mov %rsp, a register; sub $n, %rsp; and $-align, %rsp */
 static bool is_alignment(const uint8_t *code)
 {
-	return word(code + 2) >> 8 == 0xec8148 && word(code + 9) >> 8 == 0xe48148;
+	return word(code + 2) >> 8 == 0xec8148 && word(code + 9) >> 8 == 0xe48148 && code[1] == 0x89;
 }
 
-uint32_t csink_code_aligned(uintptr_t pc, uintptr_t sp, uint64_t kept, int *fp)
+/* Read the nearest alignment before pc, with what comes before it. Returns where it is in chunk; NULL: there is none.
+ */
+static const uint8_t *find_alignment(uintptr_t pc, uint8_t chunk[PROLOGUE + CHUNK + ALIGNMENT])
 {
-	/* The alignment that was found last, and how many bytes behind it are known to have no other one. */
+	/* The one that was found last, and how many bytes behind it are known to have no other one; a page without. */
 	static _Atomic uint64_t last;
+	static _Atomic uintptr_t barren;
 	uint64_t known = atomic_load_explicit(&last, memory_order_relaxed);
 	uintptr_t at = (uintptr_t)(known >> 16);
-	uint8_t chunk[PROLOGUE + CHUNK + ALIGNMENT], *code;
-	unsigned int nr = 1;
+	const uint8_t *code = chunk + PROLOGUE;
 
-	*fp = -1;
-	if (sp % 1024 || kept - sp >= KERNEL_BYTES)
-		return 0;
-	if (pc - at > (uint16_t)known) {
-		nr = CHUNK;
-		at = pc - CHUNK;
-	}
-	for (;; at -= CHUNK) {
-		if (pc - at >= KERNEL_BYTES || !take_code(at - PROLOGUE, chunk, PROLOGUE + nr + ALIGNMENT))
-			return 0;
-		code = chunk + PROLOGUE + nr;
-		do
-			code--;
-		while (code >= chunk + PROLOGUE && !is_alignment(code));
-		if (code >= chunk + PROLOGUE)
+	if (pc - at <= (uint16_t)known && take_code(at - PROLOGUE, chunk, PROLOGUE + ALIGNMENT) && is_alignment(code))
+		return code;
+	if (atomic_load_explicit(&barren, memory_order_relaxed) == pc >> 12)
+		return NULL;
+	for (at = pc - CHUNK; pc - at < KERNEL_BYTES; at -= CHUNK) {
+		if (!take_code(at - PROLOGUE, chunk, PROLOGUE + CHUNK + ALIGNMENT))
 			break;
+		for (code = chunk + PROLOGUE + CHUNK; --code >= chunk + PROLOGUE;) {
+			if (!is_alignment(code))
+				continue;
+			at += (uintptr_t)(code - chunk - PROLOGUE);
+			atomic_store_explicit(&last, (uint64_t)at << 16 | (pc - at), memory_order_relaxed);
+			return code;
+		}
 	}
+	atomic_store_explicit(&barren, pc >> 12, memory_order_relaxed);
+	return NULL;
+}
+
+uintptr_t csink_code_aligned(uintptr_t pc, const mcontext_t *context, uintptr_t *saved_fp)
+{
+	uint64_t sp = (uint64_t)context->gregs[REG_RSP], kept;
+	uint8_t chunk[PROLOGUE + CHUNK + ALIGNMENT];
+	const uint8_t *code;
+
+	if (sp % 1024 || csink_calls_are_off(CSINK_CALLS_SCAN) || !(code = find_alignment(pc, chunk)))
+		return 0;
+	kept = (uint64_t)context->gregs[code[2] == 0xe3 ? REG_RBX : REG_R15];
 	if (((kept - word(code + 6)) & (uint64_t)(int32_t)word(code + 13)) != sp)
 		return 0;
-	at += (uintptr_t)(code - chunk - PROLOGUE);
-	if (nr > 1)
-		atomic_store_explicit(&last, (uint64_t)at << 16 | (pc - at), memory_order_relaxed);
+	*saved_fp = 0;
 	for (const uint8_t *before = code - 4; before > code - PROLOGUE; before--) {
 		if (word(before) == 0x246c8948) /* mov %rbp, n(%rsp) */
-			*fp = before[4];
-		if (word(before - 1) >> 8 == 0xec8348) /* sub $n, %rsp */
-			return before[3];
+			*saved_fp = kept + before[4];
+		if (word(before - 1) >> 8 == 0xec8348 && before[3] < 0x80) /* sub $n, %rsp */
+			return kept + before[3];
 	}
 	return 0;
 }

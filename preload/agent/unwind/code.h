@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 /** True if pc is in the kernel's way back from a signal handler. */
 bool csink_code_is_sigreturn(uintptr_t pc);
@@ -40,12 +41,12 @@ bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc);
 bool csink_code_called_first(uintptr_t ra, uint64_t r12);
 
 /**
- * How many bytes above @kept the return address is: of a function that copied the stack pointer to a register, which
- * holds kept now, and then aligned it: sub $n, %rsp; saves; mov %rsp, %rbx; sub $m, %rsp; and $-align, %rsp. So do the
- * assembly kernels of OpenBLAS, for the whole of their work. 0: pc is in no such function.
- * @fp  where the frame pointer was saved, in bytes above kept; -1: nowhere.
+ * Where the return address is of a function that copied the stack pointer to a register, and then aligned it: sub $n,
+ * %rsp; saves; mov %rsp, %rbx (or %r15); sub $m, %rsp; and $-align, %rsp. So do the assembly kernels of OpenBLAS, for
+ * the whole of their work. 0: pc is in no such function.
+ * @saved_fp  where the frame pointer was saved; 0: it was not.
  */
-uint32_t csink_code_aligned(uintptr_t pc, uintptr_t sp, uint64_t kept, int *fp);
+uintptr_t csink_code_aligned(uintptr_t pc, const mcontext_t *context, uintptr_t *saved_fp);
 
 /** True if the instruction before pc is push %rbp. */
 bool csink_code_has_pushed(const struct csink_code_near *near, uintptr_t pc);

@@ -136,21 +136,13 @@ static bool has_called_first(struct csink_walker *w, csink_row_t row, uint64_t *
 	       csink_code_call(words[1], 0) != CSINK_NO_CALL;
 }
 /* The function has aligned its stack, and keeps in a register where that was. */
-static bool find_kept(struct csink_walker *w, uintptr_t *cfa, uint64_t *fp, uint64_t *ra)
+static bool find_kept(struct csink_walker *w, uintptr_t *at, uint64_t *fp, uint64_t *ra)
 {
-	static const uint8_t registers[] = {REG_RBX, REG_R15};
+	uintptr_t saved_fp;
 
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(registers); i++) {
-		uint64_t kept = (uint64_t)w->context->gregs[registers[i]];
-		int saved;
-		uint32_t bytes = csink_code_aligned(w->pc, w->sp, kept, &saved);
-
-		*cfa = kept + bytes + 8;
-		*fp = w->fp;
-		if (bytes && call_at(w, kept + bytes, ra) != CSINK_NO_CALL)
-			return saved < 0 || csink_walker_load(w, kept + (uint64_t)saved, fp);
-	}
-	return false;
+	*at = csink_code_aligned(w->pc, w->context, &saved_fp);
+	*fp = w->fp;
+	return *at && call_at(w, *at, ra) != CSINK_NO_CALL && (!saved_fp || csink_walker_load(w, saved_fp, fp));
 }
 #endif
 
@@ -170,7 +162,7 @@ static bool step_frameless(struct csink_walker *w)
 	uintptr_t at;
 
 	if (find_kept(w, &at, &fp, &ra))
-		return csink_walker_step_to(w, at, fp, ra);
+		return csink_walker_step_to(w, at + 8, fp, ra);
 	top = call_at(w, w->sp, &ra);
 	if (top == CSINK_CALL_NEARBY)
 		return csink_walker_step_to(w, w->sp + 8, w->fp, ra);
