@@ -205,7 +205,7 @@ LIB_LIBS := -ldl -lpthread -lrt
 # Of the core, what a library does not use is left out.
 LIB_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections
 AGENT_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,libcountersink.so -Wl,--version-script,preload/agent/libcountersink.map \
-	-Wl,--sort-section=name -Wl,-z,noseparate-code -Wl,--no-ld-generated-unwind-info
+	-Wl,--sort-section=name -Wl,-z,noseparate-code -Wl,-z,nodelete -Wl,--no-ld-generated-unwind-info
 API_LIB := libcountersink-api.so.$(VERSION)
 API_SONAME := libcountersink-api.so.$(firstword $(subst ., ,$(VERSION)))
 API_LINKS := $(API_SONAME) libcountersink-api.so
@@ -240,7 +240,7 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 	core/safe_load core/record/hash_index core/record/stacks agent/interp/code_ids agent/interp/interp agent/interp/python \
 	agent/lifecycle/plain agent/lifecycle/signal_entry \
 	agent/sampler/group agent/sampler/sample agent/sampler/weigh \
-	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
+	agent/unwind/cfi_row agent/unwind/modules agent/unwind/unwind_fp \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
 # What runs in our signal handlers alone, under their mask; the languages and the readers of just-in-time compilers' lists
 # also look at modules that are new at fork, exec or exit, and interp.c and jit_list.c begin at start and fork, while the

@@ -176,7 +176,7 @@ static bool recover(struct csink_copy_walker *w, const struct cached *at, uint64
 
 static enum csink_copy_step step_by_rules(struct csink_copy_walker *w, const struct cached *at)
 {
-	struct csink_cfi_regs caller = {.known = 0};
+	struct csink_cfi_regs caller = w->regs;
 	uint64_t cfa, value;
 
 	if (at->rules.rule[CSINK_SLOT_RA].kind == CSINK_CFI_UNDEFINED)
@@ -188,6 +188,8 @@ static enum csink_copy_step step_by_rules(struct csink_copy_walker *w, const str
 
 		if (recover(w, at, cfa, reg, at->rules.rule[slot], &value))
 			csink_cfi_set(&caller, reg, value);
+		else
+			csink_cfi_forget(&caller, reg);
 	}
 	if (!csink_cfi_knows(&caller, CSINK_REG_RA) || !csink_cfi_knows(&caller, CSINK_REG_SP))
 		return CSINK_COPY_BAD;

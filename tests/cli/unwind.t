@@ -25,6 +25,12 @@ if [ "$(uname -m)" = x86_64 ]; then
 	countersink export -o kernel.folded kernel.pb.gz
 	is "$(grep 'spin_kernel ' kernel.folded | sed 's/.*;main;/main;/; s/ [0-9]*$//' | sort -u)" "main;spin_aligned;spin_kernel" \
 		"each stack of a function that has aligned its stack leads to its caller, and on from there"
+	for way in run attach; do
+		countersink $way -q -F 2000 -o own.pb.gz -- "$TARGETS/walk_ends" 100 own >out 2>err
+		countersink export -o own.folded own.pb.gz
+		is "$(grep 'spin_own_part ' own.folded | sed 's/.*;main;/main;/; s/ [0-9]*$//' | sort -u)" "main;spin_own;spin_own_part" \
+			"$way: a register that no callee need preserve is taken as preserved, where a caller's frame is found by it"
+	done
 	like "$said" ' spin_frame$' "the interrupted function is named although its stack is cut"
 else
 	skip "reasons for stacks that end too early" "the program is written for x86-64"

@@ -7,6 +7,7 @@
  *   frame  while the frame pointer, by which the function's frame is found, points to where no memory is
  *   rules  in a function whose rules hold an operation that does not exist
  *   sum    in a function whose rules add registers, which only an evaluation can follow
+ *   own    in assembly that assembly has called, whose own frame is found by a register that no callee need preserve
  *   kernel in assembly without tables that has aligned its stack and goes on for 24 KiB, as OpenBLAS has it, called by
  *          a pointer, by a function that has a frame pointer
  *   stale  in code made at run time that has a frame, on top of which a former call's two words lie
@@ -23,6 +24,7 @@ void spin_in(void (*code)(uint64_t rounds), uint64_t rounds);
 void spin_frame(uint64_t rounds);
 void spin_rules(uint64_t rounds);
 void spin_sum(uint64_t rounds);
+void spin_own(uint64_t rounds);
 void spin_kernel(uint64_t rounds);
 
 __asm__(".text\n"
@@ -52,6 +54,18 @@ __asm__(".text\n"
 	"	.cfi_escape 0x0f, 8, 0x77, 4, 0x77, 4, 0x22, 0x77, 0, 0x1c\n" /* CFA: rsp + 4 + rsp + 4 - rsp */
 	"1:	dec %rdi\n	jnz 1b\n	ret\n"
 	"	.cfi_endproc\n.size spin_sum, .-spin_sum\n"
+
+	/* As AES-GCM of OpenSSL has it. */
+	".type spin_own_part, @function\nspin_own_part: .cfi_startproc\n"
+	"1:	dec %rdi\n	jnz 1b\n	ret\n"
+	"	.cfi_endproc\n.size spin_own_part, .-spin_own_part\n"
+	".type spin_own, @function\nspin_own: .cfi_startproc\n"
+	"	lea (%rsp), %rax\n	.cfi_def_cfa_register rax\n"
+	"	push %rbx\n	.cfi_offset rbx, -16\n	sub $0x100, %rsp\n	and $-128, %rsp\n"
+	"	call spin_own_part\n"
+	"	mov -8(%rax), %rbx\n	.cfi_restore rbx\n	lea (%rax), %rsp\n	.cfi_def_cfa_register "
+	"rsp\n	ret\n"
+	"	.cfi_endproc\n.size spin_own, .-spin_own\n"
 
 	/* Of another function like it, with another frame, before: it is not to be taken for this one. */
 	".type spin_other, @function\nspin_other:\n"
@@ -129,8 +143,8 @@ __attribute__((noinline, optimize("no-omit-frame-pointer"))) static void spin_al
 static const struct way {
 	const char *name;
 	void (*spin)(uint64_t rounds);
-} ways[] = {{"code", spin_code}, {"frame", spin_frame},    {"rules", spin_rules},
-	    {"sum", spin_sum},   {"kernel", spin_aligned}, {"stale", spin_stale}};
+} ways[] = {{"code", spin_code}, {"frame", spin_frame},    {"rules", spin_rules}, {"sum", spin_sum},
+	    {"own", spin_own},   {"kernel", spin_aligned}, {"stale", spin_stale}};
 
 int main(int argc, char **argv)
 {

@@ -1,4 +1,4 @@
-/* One frame by all rules of its address, with every register that can be known. Slow (no rows), and rarely needed. Any
+/* One frame by all rules of its address, with every register. Slow (no rows), and rarely needed. Any
  * thread; async-signal-safe. */
 #include "preload/core/cfi/cfi.h"
 
@@ -49,7 +49,7 @@ enum csink_cfi_step csink_cfi_step(struct csink_cfi_regs *regs, uintptr_t *pc, b
 	struct csink_cfi_table table;
 	struct csink_cfi_fde fde;
 	struct csink_cfi_rules rules;
-	struct csink_cfi_regs caller = {.known = 0};
+	struct csink_cfi_regs caller = *regs;
 	struct frame f = {.fde = &fde, .regs = regs, .load = load};
 
 	if (!csink_cfi_locate(at, &table) || !csink_cfi_find(&table, at, &fde) || !csink_cfi_rules_at(&fde, at, &rules))
@@ -61,6 +61,7 @@ enum csink_cfi_step csink_cfi_step(struct csink_cfi_regs *regs, uintptr_t *pc, b
 	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++) {
 		uint64_t reg = (uint64_t)csink_cfi_slot_reg(slot), value;
 
+		csink_cfi_forget(&caller, reg);
 		if (recover(&f, reg, rules.rule[slot], &value))
 			csink_cfi_set(&caller, reg, value);
 	}

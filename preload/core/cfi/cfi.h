@@ -23,8 +23,7 @@
 #include "preload/core/safe_load.h"
 
 /*
- * DWARF register numbers, and the registers whose rules are kept: those that a callee preserves. Only they can be known
- * beyond the innermost frame.
+ * DWARF register numbers, and the registers whose rules are kept: those that a callee preserves.
  */
 #if defined(__x86_64__)
 enum { CSINK_REG_BX = 3, CSINK_REG_FP = 6, CSINK_REG_SP = 7, CSINK_REG_RA = 16, CSINK_NR_REGS = 17 };
@@ -125,6 +124,11 @@ static inline void csink_cfi_set(struct csink_cfi_regs *regs, uint64_t reg, uint
 	regs->known |= 1ULL << reg;
 }
 
+static inline void csink_cfi_forget(struct csink_cfi_regs *regs, uint64_t reg)
+{
+	regs->known &= ~(1ULL << reg);
+}
+
 /** The caller's value of a register by a rule that reads no memory. Returns false if it is not known. Context: signal.
  */
 static inline bool csink_cfi_recover_kept(const struct csink_cfi_regs *regs, uint64_t cfa, uint64_t reg,
@@ -175,7 +179,9 @@ enum csink_cfi_step {
 };
 
 /**
- * Go to the caller of a frame by all rules of its address; only preserved registers stay known.
+ * Go to the caller of a frame by all rules of its address. Registers without rules, which a callee need not preserve,
+ * stay as they are: a rule of the caller's that asks for one is that of assembly which calls its own by conventions of
+ * its own (AES-GCM of OpenSSL has its CFA in %rax).
  * @pc     in: where the frame is; out: where its caller goes on.
  * @exact  as csink_row_compile; out: true if a signal came between the two.
  */
