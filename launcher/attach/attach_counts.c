@@ -79,7 +79,7 @@ void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_ou
 	uint32_t nr = c->nr_events;
 
 	if (!c->has_read && c->nr_columns < c->nr_events)
-		csink_outside_note(out, "before Linux 6.12 samples hold the count of a group's first event only: the "
+		csink_outside_note(out, "before Linux 6.13 samples hold the count of a group's first event only: the "
 					"other events have totals, but no columns");
 	for (uint32_t i = 0; i < c->nr_events; i++) {
 		values[i] = read_sum(c, i, &times[i]);
