@@ -205,7 +205,7 @@ LIB_LIBS := -ldl -lpthread -lrt
 # Of the core, what a library does not use is left out.
 LIB_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections
 AGENT_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,libcountersink.so -Wl,--version-script,preload/agent/libcountersink.map \
-	-Wl,--sort-section=name -Wl,-z,noseparate-code -Wl,-z,nodelete -Wl,--no-ld-generated-unwind-info
+	-Wl,--sort-section=name -Wl,-z,noseparate-code -Wl,-z,nodelete
 API_LIB := libcountersink-api.so.$(VERSION)
 API_SONAME := libcountersink-api.so.$(firstword $(subst ., ,$(VERSION)))
 API_LINKS := $(API_SONAME) libcountersink-api.so

@@ -22,15 +22,13 @@
 #include "preload/core/perf_system.h"
 
 /*
- * A sample with a copy of the stack has 16 KiB, and a launcher that waits for a CPU reads nothing: the more room the
- * better, up to what a large machine can spare. Others than root have what may be locked (perf_event_mlock_kb).
+ * A sample with a copy of the stack has 16 KiB or more, and a launcher that waits for a CPU reads nothing: the more
+ * room the better, up to what a large machine can spare. Others than root have what may be locked
+ * (perf_event_mlock_kb).
  */
 #define RING_BYTES (8U << 20)
 #define RINGS_BYTES (256U << 20)
 #define RING_BYTES_LEAST (32U << 10) /* however many CPUs there are */
-
-/* A record with a copy of the stack has to fit twice, at least. */
-#define RING_BYTES_FOR_COPIES (2 * CSINK_ATTACH_STACK_BYTES)
 
 /* ---- attributes ---- */
 
@@ -246,12 +244,21 @@ static int map_rings(struct csink_rings *rings, uint32_t bytes)
 static int prepare_rings(struct csink_attach_counters *c, char *less, size_t size)
 {
 	int err = map_rings(&c->rings, RING_BYTES);
+	uint32_t wanted;
 
 	c->no_rings = err == -ENOBUFS;
 	if (c->no_rings)
 		snprintf(less, size, "no samples, the counts alone: %s", CSINK_NO_LOCKED_MEMORY);
-	if (err || c->stacks != CSINK_ATTACH_COPY || c->rings.ring_bytes >= RING_BYTES_FOR_COPIES)
+	for (wanted = c->stack_bytes;
+	     c->stack_bytes > CSINK_ATTACH_STACK_BYTES && c->rings.ring_bytes < 2 * c->stack_bytes;)
+		c->stack_bytes = c->stack_bytes / 2 & ~7U;
+	if (!c->no_rings && c->stack_bytes < wanted && c->stacks == CSINK_ATTACH_COPY)
+		snprintf(less, size,
+			 "of stacks %u bytes are copied instead of %u, since %u KiB for each CPU are too little: %s",
+			 c->stack_bytes, wanted, c->rings.ring_bytes / 1024, CSINK_NO_LOCKED_MEMORY);
+	if (err || c->stacks != CSINK_ATTACH_COPY || c->rings.ring_bytes >= 2 * c->stack_bytes)
 		return c->no_rings ? 0 : err;
+	/* A record with a copy of the stack has to fit twice, at least. */
 	c->stacks = CSINK_ATTACH_FP;
 	snprintf(less, size,
 		 "stacks are walked by frame pointers, since %u KiB for each CPU are too little for copies of them: %s",

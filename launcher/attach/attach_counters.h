@@ -11,7 +11,8 @@
 #include "launcher/session/run_clocks.h"
 #include "preload/api/pmc/targets.h"
 
-#define CSINK_ATTACH_STACK_BYTES 16384 /* of the stack, from its top, that come with a sample */
+#define CSINK_ATTACH_STACK_BYTES 16384     /* of the stack, from its top, that come with a sample */
+#define CSINK_ATTACH_MAX_STACK_BYTES 65528 /* what the kernel copies at most */
 
 /* How samples show their stacks. */
 enum csink_attach_stacks {

@@ -405,7 +405,7 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 		head->unwind = f->counters.stacks == CSINK_ATTACH_FP ? CSINK_UNWIND_FP : CSINK_UNWIND_NONE;
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
 		snprintf(head->unwind_reason, sizeof(head->unwind_reason),
-			 "over the %u KiB of stack that the kernel copies", f->counters.stack_bytes / 1024);
+			 "over the %u KiB of stack that the kernel copies", (f->counters.stack_bytes + 1023) / 1024);
 	for (uint32_t i = 0; i < f->counters.nr_events; i++) {
 		const struct csink_attach_event *event = &f->counters.events[i];
 		struct csink_rec_event *to = &head->events[CSINK_MAX(event->column, 0)];
@@ -451,8 +451,11 @@ static void note_losses(struct csink_attach_follow *f)
 		csink_outside_note(
 			f->outside,
 			"%llu stacks are deeper than the %u KiB of them that the kernel copies: their outermost "
-			"functions are missing (--unwind=fp has no such limit)",
-			(unsigned long long)f->nr_deep, f->counters.stack_bytes / 1024);
+			"functions are missing (%s--unwind=fp has no such limit)",
+			(unsigned long long)f->nr_deep, (f->counters.stack_bytes + 1023) / 1024,
+			f->counters.in_run || f->counters.stack_bytes == CSINK_ATTACH_MAX_STACK_BYTES
+				? ""
+				: "--stack-bytes=64K copies more; ");
 	if (f->nr_helped)
 		csink_outside_note(f->outside,
 				   "%llu stacks were walked by libunwind, beyond unwind rules that countersink's own "

@@ -2,6 +2,7 @@
  * Frames of code without unwind tables in copied stacks: C libraries built without them (musl), programs built with
  * -fno-asynchronous-unwind-tables, assembly. In this order, what is found first:
  *
+ * 0. the beginning of a function that has aligned its stack (aligned_code.h);
  * 1. the code's own way to its return says where the return address is (code_paths.h), and a call lies before that;
  * 2. a word of the stack with a call before it, from whose target the code leads here with that very frame;
  * 3. the program's first function, or the ABI's mark of the outermost frame;
@@ -18,6 +19,7 @@
 #include "launcher/attach/code_bytes.h"
 #include "launcher/attach/code_paths.h"
 #include "launcher/attach/object_code.h"
+#include "preload/core/aligned_code.h"
 
 #if defined(__x86_64__)
 #define NR_CACHED 2048
@@ -28,6 +30,7 @@
 #define MAX_GUESSED 48         /* for others */
 #define MAX_CONFIRMED 16       /* calls that are followed, of a frame */
 #define MAX_FRAME (1ULL << 20) /* bytes */
+#define R15 15                 /* as DWARF numbers it */
 
 /* ---- rules, once they are found ---- */
 
@@ -252,6 +255,67 @@ static bool by_likely_start(struct frame *f, enum csink_copy_step *step)
 	return false;
 }
 
+/* ---- by the beginning of a function that has aligned its stack ---- */
+
+/* Zeroes where the object has no code. */
+static bool read_code(const void *object, uint64_t at, void *to, size_t bytes)
+{
+	enum { PIECE = 64 };
+	size_t nr = 0;
+
+	memset(to, 0, bytes);
+	for (size_t i = 0; i < bytes; i += PIECE)
+		nr += csink_object_code_read(object, at + i, (uint8_t *)to + i, CSINK_MIN(bytes - i, (size_t)PIECE));
+	return nr;
+}
+
+/* The nearest such beginning before an address, with what comes before it, in the object's code. NULL: there is none.
+ */
+static const uint8_t *find_alignment(const struct csink_attach_object *object, uint64_t pc)
+{
+	/* What was found last, NULL: nothing, for addresses from this one to that one. */
+	static const struct csink_attach_object *last_object;
+	static const uint8_t *last;
+	static uint64_t from, to;
+	static uint8_t room[CSINK_ALIGNED_ROOM];
+
+	if (object == last_object && pc >= from && pc <= to)
+		return last;
+	last_object = object;
+	from = pc > 4095 ? pc - 4095 : 0;
+	to = pc;
+	last = csink_aligned_find(read_code, object, pc, room, &from);
+	return last;
+}
+
+static bool by_alignment(struct frame *f, enum csink_copy_step *step)
+{
+	struct csink_cfi_regs caller = {.known = 0};
+	uint64_t sp = f->w->regs.value[CSINK_REG_SP], at, ra, saved_fp, fp = f->w->regs.value[CSINK_REG_FP], unused;
+	const uint8_t *code;
+	bool is_cut = false;
+	uint64_t reg;
+
+	if (!f->w->exact || f->w->word != 8 || sp % CSINK_ALIGNED_SP || !(code = find_alignment(f->object, f->pc)))
+		return false;
+	reg = csink_aligned_keeps_r15(code) ? R15 : CSINK_REG_BX;
+	at = csink_copy_known(f->w, reg) ? csink_aligned_return(code, sp, f->w->regs.value[reg], &saved_fp) : 0;
+	if (!at)
+		return false;
+	if (!csink_walk_copy_load(f->w->copy, at, &ra, &is_cut)) {
+		f->w->is_cut |= is_cut;
+		*step = CSINK_COPY_BAD;
+		return is_cut;
+	}
+	if (look_at(f, ra, &unused) == NO_CALL)
+		return false;
+	if (saved_fp ? csink_walk_copy_load(f->w->copy, saved_fp, &fp, &is_cut) : csink_copy_known(f->w, CSINK_REG_FP))
+		csink_cfi_set(&caller, CSINK_REG_FP, fp);
+	note(f, false);
+	*step = go_to(f, at, ra, &caller);
+	return true;
+}
+
 /* ---- by what lies on the stack ---- */
 
 static bool is_first_function(const struct frame *f, uint64_t pc)
@@ -364,7 +428,7 @@ static enum csink_copy_step step_by_anything(struct frame *f)
 	uint64_t sp = w->regs.value[CSINK_REG_SP], first;
 	enum csink_copy_step step;
 
-	if (by_returns(f, rules, false, OF_THIS, &step) || by_start(f, &step) ||
+	if (by_alignment(f, &step) || by_returns(f, rules, false, OF_THIS, &step) || by_start(f, &step) ||
 	    by_returns(f, rules, false, OF_OTHERS, &step))
 		return step;
 	if (w->is_cut)

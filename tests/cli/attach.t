@@ -37,6 +37,19 @@ if [ "$(uname -m)" = x86_64 ]; then
 else
 	skip "stacks that libunwind takes over" "the program is written for x86-64"
 fi
+# What is deeper than the copy is counted; a larger copy has it.
+attach -o deep.pb.gz -- "$TARGETS/walk_ends" 200 large >out 2>err
+like "$(cat err)" '^  note +[0-9]+ stacks are deeper than the 16 KiB of them .* \(--stack-bytes=64K copies more; --unwind=fp has no such limit\)$' \
+	"stacks that are deeper than the copy are counted, with what helps"
+attach --stack-bytes=64K -o deep.pb.gz -- "$TARGETS/walk_ends" 200 large >out 2>err
+like "$(cat err)" '^  stacks +dwarf: over the 64 KiB of stack' "--stack-bytes: the report has how much is copied"
+unlike "$(cat err)" 'stacks are deeper|stacks that end' "--stack-bytes=64K: they are whole"
+countersink export -o deep.folded deep.pb.gz
+like "$(cat deep.folded)" ';main;spin_large ' "--stack-bytes=64K: a function with a large array has its caller"
+for bytes in 512 65K 0 -1 16X; do
+	attach --stack-bytes=$bytes -- true >out 2>err
+	is "$?:$(wc -l <err)" 125:1 "--stack-bytes=$bytes is refused in a line" || diag "$(cat err)"
+done
 attach_for 100 "$burn" countersink attach -p "$burn" --no-stop
 like "$(cat err)" 'they were not stopped: threads and processes that they started meanwhile' "--no-stop reports its effect"
 attach_for 200 "$burn" countersink attach -t "$burn"

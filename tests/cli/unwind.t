@@ -21,10 +21,12 @@ if [ "$(uname -m)" = x86_64 ]; then
 	countersink export -o stale.folded stale.pb.gz
 	like "$(cat stale.folded)" ';main;spin_stale;\[no symbol\] ' "code made at run time is called by the program's"
 	unlike "$(cat stale.folded)" '\[no symbol\];' "a former call's words on top of the stack are no caller"
-	countersink -q -F 2000 -o kernel.pb.gz -- "$TARGETS/walk_ends" 100 kernel >out 2>err
-	countersink export -o kernel.folded kernel.pb.gz
-	is "$(grep 'spin_kernel ' kernel.folded | sed 's/.*;main;/main;/; s/ [0-9]*$//' | sort -u)" "main;spin_aligned;spin_kernel" \
-		"each stack of a function that has aligned its stack leads to its caller, and on from there"
+	for way in run attach; do
+		countersink $way -q -F 2000 -o kernel.pb.gz -- "$TARGETS/walk_ends" 100 kernel >out 2>err
+		countersink export -o kernel.folded kernel.pb.gz
+		is "$(grep 'spin_kernel ' kernel.folded | sed 's/.*;main;/main;/; s/ [0-9]*$//' | sort -u)" "main;spin_aligned;spin_kernel" \
+			"$way: each stack of a function that has aligned its stack leads to its caller, and on from there"
+	done
 	for way in run attach; do
 		countersink $way -q -F 2000 -o own.pb.gz -- "$TARGETS/walk_ends" 100 own >out 2>err
 		countersink export -o own.folded own.pb.gz

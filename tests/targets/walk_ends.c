@@ -7,6 +7,7 @@
  *   frame  while the frame pointer, by which the function's frame is found, points to where no memory is
  *   rules  in a function whose rules hold an operation that does not exist
  *   sum    in a function whose rules add registers, which only an evaluation can follow
+ *   large  in a function with an array of 24 KiB
  *   own    in assembly that assembly has called, whose own frame is found by a register that no callee need preserve
  *   kernel in assembly without tables that has aligned its stack and goes on for 24 KiB, as OpenBLAS has it, called by
  *          a pointer, by a function that has a frame pointer
@@ -76,8 +77,9 @@ __asm__(".text\n"
 	".type spin_kernel, @function\nspin_kernel:\n"
 	"	sub $0x60, %rsp\n	mov %rbx, (%rsp)\n	mov %rbp, 8(%rsp)\n	mov %r12, 0x10(%rsp)\n"
 	"	mov %rsp, %rbx\n	sub $0x2080, %rsp\n	and $-4096, %rsp\n"
+	"	mov %rdi, (%rsp)\n	mov %rdi, 0x1000(%rsp)\n	mov %rdi, 0x2000(%rsp)\n"
 	"	xor %ebp, %ebp\n	mov %rdi, %r12\n	shr %r12\n"
-	"1:	dec %rdi\n	cmp %r12, %rdi\n	jae 1b\n	jmp 2f\n	.skip 24576, 0x90\n2:	dec "
+	"1:	dec %rdi\n	cmp %r12, %rdi\n	jae 1b\n	.skip 24576, 0x90\n2:	dec "
 	"%rdi\n	jns 2b\n"
 	"	mov %rbx, %rsp\n	mov (%rsp), %rbx\n	mov 8(%rsp), %rbp\n	mov 0x10(%rsp), %r12\n	add "
 	"$0x60, %rsp\n	ret\n"
@@ -140,11 +142,20 @@ __attribute__((noinline, optimize("no-omit-frame-pointer"))) static void spin_al
 	__asm__ volatile("" ::: "memory");
 }
 
+__attribute__((noinline)) static void spin_large(uint64_t rounds)
+{
+	volatile char array[24576];
+
+	array[0] = 1;
+	while (rounds--)
+		array[rounds % sizeof(array)]++;
+}
+
 static const struct way {
 	const char *name;
 	void (*spin)(uint64_t rounds);
-} ways[] = {{"code", spin_code}, {"frame", spin_frame},    {"rules", spin_rules}, {"sum", spin_sum},
-	    {"own", spin_own},   {"kernel", spin_aligned}, {"stale", spin_stale}};
+} ways[] = {{"code", spin_code},   {"frame", spin_frame}, {"rules", spin_rules},    {"sum", spin_sum},
+	    {"large", spin_large}, {"own", spin_own},     {"kernel", spin_aligned}, {"stale", spin_stale}};
 
 int main(int argc, char **argv)
 {

@@ -26,6 +26,8 @@
 	  "FILE.old")                                                                                                  \
 	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_NO_ENV,                                         \
 	  "how stacks are walked (auto: dwarf, over a copy of the stack; libunwind where dwarf gives up)")             \
+	X(STACK_BYTES, 0, "BYTES", "16K", CSINK_OPT_BYTES | CSINK_OPT_NO_ENV,                                          \
+	  "of a stack, from its top, that the kernel copies with a sample, for auto, dwarf and libunwind: 1K to 64K")  \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_NUMBER, "largest number of frames in a stack, at most 512")              \
 	X(FRAMES, 0, "auto|native|both", "auto", 0,                                                                    \
 	  "functions of Python programs: in place of the evaluator's calls, not shown, or beside them")                \

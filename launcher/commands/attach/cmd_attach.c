@@ -166,6 +166,21 @@ static int resolve_output(struct attach *a)
 				  target->choice.nr ? target->choice.at[0] : getpid());
 }
 
+/* The kernel copies whole words, and a bit less than 64 KiB at most. */
+static int resolve_stack_bytes(struct attach *a)
+{
+	uint64_t bytes = csink_options_bytes(a->options, CSINK_ATTACH_OPT_STACK_BYTES);
+	char where[64];
+
+	if (bytes < 1024 || bytes > 65536) {
+		csink_options_where(a->options, CSINK_ATTACH_OPT_STACK_BYTES, where, sizeof(where));
+		return csink_fail(-EINVAL, "%s: '%.64s' is not from 1K to 64K", where,
+				  csink_options_text(a->options, CSINK_ATTACH_OPT_STACK_BYTES));
+	}
+	a->follow.counters.stack_bytes = (uint32_t)CSINK_MIN(bytes & ~7ULL, (uint64_t)CSINK_ATTACH_MAX_STACK_BYTES);
+	return 0;
+}
+
 static void resolve_rest(struct attach *a)
 {
 	static const struct {
@@ -527,8 +542,8 @@ static int main_attach(const struct csink_options *o, int nr, char **operands)
 	resolve_rest(&a);
 	a.target.may_stop = !csink_options_bool(o, CSINK_ATTACH_OPT_NO_STOP);
 	a.target.cgroup = csink_options_text(o, CSINK_ATTACH_OPT_CGROUP);
-	if (csink_send_check(o, CSINK_ATTACH_OPT_SEND) || resolve_events(&a) || resolve_rate(&a) ||
-	    csink_attach_choose(o, nr, operands, is_command, &a.target, &a.follow.counters))
+	if (csink_send_check(o, CSINK_ATTACH_OPT_SEND) || resolve_stack_bytes(&a) || resolve_events(&a) ||
+	    resolve_rate(&a) || csink_attach_choose(o, nr, operands, is_command, &a.target, &a.follow.counters))
 		return CSINK_EXIT_RUN_FAILED;
 	if (a.follow.counters.at_exec)
 		a.argv = operands;

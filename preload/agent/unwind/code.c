@@ -7,6 +7,7 @@
 
 #include "preload/agent/unwind/kept_pages.h"
 #include "preload/agent/unwind/modules.h"
+#include "preload/core/aligned_code.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
 
@@ -140,76 +141,46 @@ bool csink_code_has_word(uintptr_t pc)
 	return false;
 }
 
-enum {
-	KERNEL_BYTES = 49152, /* before an address, its function's beginning is looked for */
-	PROLOGUE = 64,        /* bytes before the stack pointer is copied */
-	ALIGNMENT = 17,       /* from there on */
-	CHUNK = 2048,
-};
-
-static uint32_t word(const uint8_t *code)
+static bool read_code(const void *unused, uint64_t at, void *to, size_t bytes)
 {
-	uint32_t value;
-
-	memcpy(&value, code, sizeof(value));
-	return value;
+	(void)unused;
+	return take_code(at, to, bytes);
 }
 
-/* mov %rsp, a register; sub $n, %rsp; and $-align, %rsp */
-static bool is_alignment(const uint8_t *code)
+/* The nearest alignment before pc, in @room, with what comes before it. NULL: there is none. */
+static const uint8_t *find_alignment(uintptr_t pc, uint8_t room[CSINK_ALIGNED_ROOM])
 {
-	return word(code + 2) >> 8 == 0xec8148 && word(code + 9) >> 8 == 0xe48148 && code[1] == 0x89;
-}
-
-/* Read the nearest alignment before pc, with what comes before it. Returns where it is in chunk; NULL: there is none.
- */
-static const uint8_t *find_alignment(uintptr_t pc, uint8_t chunk[PROLOGUE + CHUNK + ALIGNMENT])
-{
-	/* The one that was found last, and how many bytes behind it are known to have no other one; a page without. */
+	/* The one that was found last, and how many bytes behind it are known to have no other one; an address from
+	 * which there was none, and so there is none from the 4 KiB before it. */
 	static _Atomic uint64_t last;
 	static _Atomic uintptr_t barren;
-	uint64_t known = atomic_load_explicit(&last, memory_order_relaxed);
-	uintptr_t at = (uintptr_t)(known >> 16);
-	const uint8_t *code = chunk + PROLOGUE;
+	uint64_t known = atomic_load_explicit(&last, memory_order_relaxed), at = known >> 16;
+	const uint8_t *code = room + CSINK_ALIGNED_PROLOGUE;
 
-	if (pc - at <= (uint16_t)known && take_code(at - PROLOGUE, chunk, PROLOGUE + ALIGNMENT) && is_alignment(code))
+	if (pc - at <= (uint16_t)known &&
+	    take_code(at - CSINK_ALIGNED_PROLOGUE, room, CSINK_ALIGNED_PROLOGUE + CSINK_ALIGNED_BYTES) &&
+	    csink_aligned_is(code))
 		return code;
-	if (atomic_load_explicit(&barren, memory_order_relaxed) == pc >> 12)
+	if (atomic_load_explicit(&barren, memory_order_relaxed) - pc < 4096)
 		return NULL;
-	for (at = pc - CHUNK; pc - at < KERNEL_BYTES; at -= CHUNK) {
-		if (!take_code(at - PROLOGUE, chunk, PROLOGUE + CHUNK + ALIGNMENT))
-			break;
-		for (code = chunk + PROLOGUE + CHUNK; --code >= chunk + PROLOGUE;) {
-			if (!is_alignment(code))
-				continue;
-			at += (uintptr_t)(code - chunk - PROLOGUE);
-			atomic_store_explicit(&last, (uint64_t)at << 16 | (pc - at), memory_order_relaxed);
-			return code;
-		}
-	}
-	atomic_store_explicit(&barren, pc >> 12, memory_order_relaxed);
-	return NULL;
+	code = csink_aligned_find(read_code, NULL, pc, room, &at);
+	if (code)
+		atomic_store_explicit(&last, at << 16 | (pc - at), memory_order_relaxed);
+	else
+		atomic_store_explicit(&barren, pc, memory_order_relaxed);
+	return code;
 }
 
 uintptr_t csink_code_aligned(uintptr_t pc, const mcontext_t *context, uintptr_t *saved_fp)
 {
-	uint64_t sp = (uint64_t)context->gregs[REG_RSP], kept;
-	uint8_t chunk[PROLOGUE + CHUNK + ALIGNMENT];
+	uint64_t sp = (uint64_t)context->gregs[REG_RSP];
+	uint8_t room[CSINK_ALIGNED_ROOM];
 	const uint8_t *code;
 
-	if (sp % 1024 || csink_calls_are_off(CSINK_CALLS_SCAN) || !(code = find_alignment(pc, chunk)))
+	if (sp % CSINK_ALIGNED_SP || csink_calls_are_off(CSINK_CALLS_SCAN) || !(code = find_alignment(pc, room)))
 		return 0;
-	kept = (uint64_t)context->gregs[code[2] == 0xe3 ? REG_RBX : REG_R15];
-	if (((kept - word(code + 6)) & (uint64_t)(int32_t)word(code + 13)) != sp)
-		return 0;
-	*saved_fp = 0;
-	for (const uint8_t *before = code - 4; before > code - PROLOGUE; before--) {
-		if (word(before) == 0x246c8948) /* mov %rbp, n(%rsp) */
-			*saved_fp = kept + before[4];
-		if (word(before - 1) >> 8 == 0xec8348 && before[3] < 0x80) /* sub $n, %rsp */
-			return kept + before[3];
-	}
-	return 0;
+	return csink_aligned_return(
+		code, sp, (uint64_t)context->gregs[csink_aligned_keeps_r15(code) ? REG_R15 : REG_RBX], saved_fp);
 }
 
 /* mov %rbp, %rsp; pop %rbp; and perhaps a comparison of %rcx, or %r8: V8's code goes on with the number of arguments.

@@ -41,9 +41,7 @@ bool csink_code_is_edge(const struct csink_code_near *near, uintptr_t pc);
 bool csink_code_called_first(uintptr_t ra, uint64_t r12);
 
 /**
- * Where the return address is of a function that copied the stack pointer to a register, and then aligned it: sub $n,
- * %rsp; saves; mov %rsp, %rbx (or %r15); sub $m, %rsp; and $-align, %rsp. So do the assembly kernels of OpenBLAS, for
- * the whole of their work. 0: pc is in no such function.
+ * Where the return address is of a function that has aligned its stack (aligned_code.h); 0: pc is in no such function.
  * @saved_fp  where the frame pointer was saved; 0: it was not.
  */
 uintptr_t csink_code_aligned(uintptr_t pc, const mcontext_t *context, uintptr_t *saved_fp);
