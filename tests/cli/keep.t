@@ -287,7 +287,7 @@ try:
 except ChildProcessError:
     print(os.getpid(), \"no child\")"' "$LIB" "$TMP" >said 2>err
 	is "$(tail -n 1 said) $(ls out)" "1 no child x.pb.gz" "a program that is PID 1 has no child of ours, and one profile"
-	like "$(cat err)" '^countersink: no slices, but one profile at the end: this process would be .*; another process can start `countersink keep --rotate=1h /' \
+	like "$(cat err)" '^countersink: no slices, but one profile at the end: this process would be .*; another one can start `countersink keep --rotate=1h /' \
 		"it is reported, and what can be done"
 else
 	skip "a program that is PID 1" "no pid namespaces here"

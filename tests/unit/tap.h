@@ -57,4 +57,13 @@ __attribute__((unused)) static int done(void)
 	return tap_failed != 0;
 }
 
+/* What the agent does as a process begins, where the test has that part of it (weak: it is not linked in for this). */
+extern void csink_find_object_init(void) __attribute__((weak));
+
+__attribute__((constructor)) static void tap_begin(void)
+{
+	if (csink_find_object_init)
+		csink_find_object_init();
+}
+
 #endif

@@ -185,8 +185,8 @@ static void note_bypass(const char *file, const char *how)
 	char why[128];
 
 	csink_recording_note(&csink_own_recording, &writer, 1,
-			     "%.200s is loaded %s, and its calls bypass the library: threads and "
-			     "children of it may have no samples",
+			     "%.200s is loaded %s, and its calls bypass the library: its threads and "
+			     "children may lack samples",
 			     file, how);
 	snprintf(why, sizeof(why), "not with a module that is loaded %s", how);
 	if (csink_self) {

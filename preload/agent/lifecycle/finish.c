@@ -299,7 +299,7 @@ void csink_finish_keep(enum csink_finish_keeping what)
 	if (err == EPERM && !leaves)
 		csink_finish_complain(
 			"no slices, but one profile at the end: this process would be their writer's parent; "
-			"another process can start `countersink keep --rotate=%s %s`",
+			"another one can start `countersink keep --rotate=%s %s`",
 			getenv(CSINK_ENV_PREFIX "ROTATE"), csink_config.run_dir);
 	else if (err && !leaves)
 		csink_finish_complain("no slices, but one profile at the end: %s", strerror(err));

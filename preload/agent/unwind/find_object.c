@@ -30,8 +30,7 @@ static const char *find_flag(const struct link_map *map)
 		       : NULL;
 }
 
-/* A constructor, too, of 101, the first priority that is not reserved: unit tests have no process that begins. */
-__attribute__((constructor(101))) void csink_find_object_init(void)
+void csink_find_object_init(void)
 {
 	const struct link_map *program = _r_debug.r_map, *at = program;
 
