@@ -268,9 +268,9 @@ START_ONLY := $(addprefix preload/,$(addsuffix .c, \
 	agent/sampler/engine_choose))
 UNTABLED := $(HANDLER_ONLY) $(START_ONLY)
 so_objs = $(sort $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1)))
-# Branch targets and functions need no alignment: as fast, and smaller.
 # gcc aligns arrays of 32 bytes and more to 32, for vector instructions: 400 bytes of the library were gaps between them.
 SMALL_CFLAGS := $(if $(filter x86_64,$(MACHINE)),$(shell $(CC) -malign-data=abi -fsyntax-only -xc /dev/null 2>/dev/null && echo -malign-data=abi))
+# Branch targets and functions need no alignment: as fast, and smaller.
 SPEED_CFLAGS := -falign-jumps=1 -falign-functions=1 $(SMALL_CFLAGS)
 SIZE_CFLAGS := -Os $(SMALL_CFLAGS)
 # Not -Oz: it moves constants by push and pop, and between the two the unwind tables are wrong, where a sample may be taken.

@@ -240,30 +240,38 @@ static int map_rings(struct csink_rings *rings, uint32_t bytes)
 	return err;
 }
 
+/* A record with a copy of the stack has to fit twice, at least, and one with a larger copy than the default's four
+ * times, or most samples are lost: else less is copied, or nothing. */
+static void fit_copies(struct csink_attach_counters *c, char *less, size_t size)
+{
+	uint32_t wanted = c->stack_bytes;
+
+	while (c->stack_bytes > CSINK_ATTACH_STACK_BYTES && c->rings.ring_bytes < 4 * c->stack_bytes)
+		c->stack_bytes = CSINK_MAX(c->stack_bytes / 2 & ~7U, (uint32_t)CSINK_ATTACH_STACK_BYTES);
+	if (c->rings.ring_bytes < 2 * c->stack_bytes) {
+		c->stacks = CSINK_ATTACH_FP;
+		snprintf(less, size,
+			 "stacks are walked by frame pointers, since %u KiB for each CPU are too little for copies of "
+			 "them: %s",
+			 c->rings.ring_bytes / 1024, CSINK_NO_LOCKED_MEMORY);
+	} else if (c->stack_bytes < wanted) {
+		snprintf(less, size,
+			 "of stacks %u bytes are copied instead of %u, since %u KiB for each CPU are too little: %s",
+			 c->stack_bytes, wanted, c->rings.ring_bytes / 1024, CSINK_NO_LOCKED_MEMORY);
+	}
+}
+
 /* The rings, and what can be done with those that there are. */
 static int prepare_rings(struct csink_attach_counters *c, char *less, size_t size)
 {
 	int err = map_rings(&c->rings, RING_BYTES);
-	uint32_t wanted;
 
 	c->no_rings = err == -ENOBUFS;
 	if (c->no_rings)
 		snprintf(less, size, "no samples, the counts alone: %s", CSINK_NO_LOCKED_MEMORY);
-	for (wanted = c->stack_bytes;
-	     c->stack_bytes > CSINK_ATTACH_STACK_BYTES && c->rings.ring_bytes < 2 * c->stack_bytes;)
-		c->stack_bytes = c->stack_bytes / 2 & ~7U;
-	if (!c->no_rings && c->stack_bytes < wanted && c->stacks == CSINK_ATTACH_COPY)
-		snprintf(less, size,
-			 "of stacks %u bytes are copied instead of %u, since %u KiB for each CPU are too little: %s",
-			 c->stack_bytes, wanted, c->rings.ring_bytes / 1024, CSINK_NO_LOCKED_MEMORY);
-	if (err || c->stacks != CSINK_ATTACH_COPY || c->rings.ring_bytes >= 2 * c->stack_bytes)
-		return c->no_rings ? 0 : err;
-	/* A record with a copy of the stack has to fit twice, at least. */
-	c->stacks = CSINK_ATTACH_FP;
-	snprintf(less, size,
-		 "stacks are walked by frame pointers, since %u KiB for each CPU are too little for copies of them: %s",
-		 c->rings.ring_bytes / 1024, CSINK_NO_LOCKED_MEMORY);
-	return 0;
+	else if (!err && c->stacks == CSINK_ATTACH_COPY)
+		fit_copies(c, less, size);
+	return c->no_rings ? 0 : err;
 }
 
 int csink_attach_counters_map(struct csink_attach_counters *c, uint32_t most)

@@ -253,6 +253,13 @@ const struct csink_json_value *csink_json_get(const struct csink_json_value *val
 	return member;
 }
 
+bool csink_json_get_true(const struct csink_json_value *value, const char *key)
+{
+	const struct csink_json_value *member = csink_json_get(value, key);
+
+	return member && member->kind == CSINK_JSON_TRUE;
+}
+
 const char *csink_json_get_text(const struct csink_json_value *value, const char *key)
 {
 	const struct csink_json_value *member = csink_json_get(value, key);

@@ -5,6 +5,7 @@
 #ifndef CSINK_JSON_READ_H
 #define CSINK_JSON_READ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,5 +47,8 @@ static inline const struct csink_json_value *csink_json_first(const struct csink
 /** The member's text, or NULL if it is none; its number, or NAN. Context: any. */
 const char *csink_json_get_text(const struct csink_json_value *value, const char *key);
 double csink_json_get_number(const struct csink_json_value *value, const char *key);
+
+/** Is the member there, and true? Context: any. */
+bool csink_json_get_true(const struct csink_json_value *value, const char *key);
 
 #endif

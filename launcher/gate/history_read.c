@@ -195,19 +195,12 @@ static int take_command(struct csink_history_case *of_case, const struct csink_j
 	return of_case->command ? 0 : -ENOMEM;
 }
 
-static bool is_true(const struct csink_json_value *one, const char *key)
-{
-	const struct csink_json_value *value = csink_json_get(one, key);
-
-	return value && value->kind == CSINK_JSON_TRUE;
-}
-
 /* Of a suite's case, how a gate is to find it. */
 static int take_suite(struct csink_history_case *of_case, const struct csink_json_value *one)
 {
 	const char *suite = csink_json_get_text(one, "suite"), *list = csink_json_get_text(one, "list");
 
-	of_case->printed = is_true(one, "printed");
+	of_case->printed = csink_json_get_true(one, "printed");
 	free(of_case->suite);
 	free(of_case->list);
 	of_case->suite = of_case->list = NULL;
@@ -231,7 +224,7 @@ static int take_case(struct csink_history *h, const struct csink_json_value *one
 	if (of_case < 0 || take_command(&h->cases[of_case], csink_json_get(one, "command")) ||
 	    take_suite(&h->cases[of_case], one))
 		return -ENOMEM;
-	h->cases[of_case].fold_native = is_true(one, "fold_native");
+	h->cases[of_case].fold_native = csink_json_get_true(one, "fold_native");
 	return take_figures(h, (uint32_t)of_case, false, csink_json_get(one, "figures"))
 		       ?: take_figures(h, (uint32_t)of_case, true, csink_json_get(one, "functions"));
 }

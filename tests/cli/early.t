@@ -39,9 +39,9 @@ is "$?:$(cat out)" "5:" "a constructor ends the process"
 like "$(rows exit.pb.gz)" '^early_constructor ([89]|10)$' "it leaves its profile"
 if [ "$(id -u)" = 0 ]; then
 	chmod 777 .
-	setpriv --reuid=65534 --regid=65534 --clear-groups countersink -q -o nobody.pb.gz -- "$TARGETS/early" word >out 2>err
+	setpriv --reuid=65534 --regid=65534 --clear-groups countersink -q -o other.pb.gz -- "$TARGETS/early" word >out 2>err
 	is "$?:$(cat out err)" "7:word, kept, child 3" "another user than root: the program runs as without us"
-	is "$(rows nobody.pb.gz)" "$all" "another user than root: the same is sampled"
+	is "$(rows other.pb.gz)" "$all" "another user than root: the same is sampled"
 else
 	skip "another user than root" "only root can become one"
 fi

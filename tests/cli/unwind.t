@@ -21,17 +21,16 @@ if [ "$(uname -m)" = x86_64 ]; then
 	countersink export -o stale.folded stale.pb.gz
 	like "$(cat stale.folded)" ';main;spin_stale;\[no symbol\] ' "code made at run time is called by the program's"
 	unlike "$(cat stale.folded)" '\[no symbol\];' "a former call's words on top of the stack are no caller"
-	for way in run attach; do
-		countersink $way -q -F 2000 -o kernel.pb.gz -- "$TARGETS/walk_ends" 100 kernel >out 2>err
-		countersink export -o kernel.folded kernel.pb.gz
-		is "$(grep 'spin_kernel ' kernel.folded | sed 's/.*;main;/main;/; s/ [0-9]*$//' | sort -u)" "main;spin_aligned;spin_kernel" \
-			"$way: each stack of a function that has aligned its stack leads to its caller, and on from there"
-	done
-	for way in run attach; do
-		countersink $way -q -F 2000 -o own.pb.gz -- "$TARGETS/walk_ends" 100 own >out 2>err
-		countersink export -o own.folded own.pb.gz
-		is "$(grep 'spin_own_part ' own.folded | sed 's/.*;main;/main;/; s/ [0-9]*$//' | sort -u)" "main;spin_own;spin_own_part" \
-			"$way: a register that no callee need preserve is taken as preserved, where a caller's frame is found by it"
+	leads() { # COMMAND WAY STACK TITLE: each stack of the innermost function is this one
+		countersink "$1" -q -F 2000 -o leads.pb.gz -- "$TARGETS/walk_ends" 100 "$2" >out 2>err
+		countersink export -o leads.folded leads.pb.gz
+		is "$(grep "${3##*;} " leads.folded | sed 's/.*;main;/main;/; s/ [0-9]*$//' | sort -u)" "$3" "$1: $4"
+	}
+	for command in run attach; do
+		leads $command kernel "main;spin_aligned;spin_kernel" \
+			"each stack of a function that has aligned its stack leads to its caller, and on from there"
+		leads $command own "main;spin_own;spin_own_part" \
+			"a register that no callee need preserve is taken as preserved, where a caller's frame is found by it"
 	done
 	like "$said" ' spin_frame$' "the interrupted function is named although its stack is cut"
 else

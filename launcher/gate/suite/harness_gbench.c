@@ -214,14 +214,13 @@ static double count_gbench(struct csink_suite_case *c, const char *out, const ch
 		return -1;
 	}
 	for (; row; row = row->next) {
-		const struct csink_json_value *failed = csink_json_get(row, "error_occurred");
 		const char *message = csink_json_get_text(row, "error_message");
 
 		if (!is_of(row, c))
 			continue;
 		if (out && !iterations)
 			learn_rates(c, row, out);
-		if (failed && failed->kind == CSINK_JSON_TRUE) {
+		if (csink_json_get_true(row, "error_occurred")) {
 			csink_why(0, why, size, "the benchmark reports an error: %s", message ? message : "");
 			iterations = -1;
 			break;

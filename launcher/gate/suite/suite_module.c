@@ -98,14 +98,13 @@ bool csink_suite_next_reported(const char **report, struct csink_suite_reported 
 	size_t len;
 	const char *text = *report ? csink_suite_line(report, &len) : NULL, *error, *skipped;
 	struct csink_json_value *json = text ? csink_json_read(text, len) : NULL;
-	const struct csink_json_value *is_async = csink_json_get(json, "async");
 
 	error = csink_json_get_text(json, "error");
 	skipped = csink_json_get_text(json, "skipped");
 	*line = (struct csink_suite_reported){.index = csink_json_get_number(json, "case"),
 					      .begins = csink_json_get(json, "begins"),
 					      .ends = csink_json_get(json, "ends"),
-					      .is_async = is_async && is_async->kind == CSINK_JSON_TRUE,
+					      .is_async = csink_json_get_true(json, "async"),
 					      .made = fmax(0, csink_json_get_number(json, "iterations")),
 					      .seconds = fmax(0, csink_json_get_number(json, "seconds"))};
 	if (error || skipped)
